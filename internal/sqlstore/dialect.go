@@ -1,0 +1,53 @@
+package sqlstore
+
+// Class is what an error means for the transaction that met it.
+type Class int
+
+// The classes of errors.
+const (
+	// ClassOther is not known to be worth repeating.
+	ClassOther Class = iota
+	// ClassRetry is a deadlock, a serialization or certification failure, a lock
+	// time-out or a busy database: nothing was written, repeat the transaction.
+	ClassRetry
+	// ClassConnection is a lost or unusable connection. Before COMMIT nothing was
+	// written; during COMMIT nobody knows.
+	ClassConnection
+	// ClassData is a value that the database refuses: repeat item by item.
+	ClassData
+	// ClassReadOnly is a database that takes no writes now, such as a standby
+	// after a failover: repeat on a new connection.
+	ClassReadOnly
+	// ClassUnique is a violated unique constraint.
+	ClassUnique
+	// ClassMissing is an unknown table or column.
+	ClassMissing
+	// ClassDenied is a missing privilege.
+	ClassDenied
+)
+
+// Dialect describes a database to the executor. It is data, made once per store.
+type Dialect struct {
+	// Name is "postgres", "sqlite" or "mysql".
+	Name string
+	// Statements are the files of query/.
+	Statements Files
+	// Migrations are the files of schema/, by name "0001_what".
+	Migrations Files
+	// Quote quotes one identifier part.
+	Quote func(ident string) string
+	// Placeholder writes the n-th bind, counting from 1.
+	Placeholder func(n int) string
+	// Numbered is true when a placeholder carries its number, so that a repeated
+	// name is bound once.
+	Numbered bool
+	// Returning is true when UPDATE can return rows. Where it is false each such
+	// statement NAME has a companion NAME_write: NAME locks and reads, NAME_write
+	// updates by key, both in one transaction.
+	Returning bool
+	// BeginImmediate is the text that starts a writing transaction where the
+	// driver's own BEGIN would not do; empty: the driver's own, READ COMMITTED.
+	BeginImmediate string
+	// Classify tells what an error means.
+	Classify func(error) Class
+}

@@ -1,0 +1,451 @@
+package dibs
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Store is everything that a runner needs from a database. A consumer asks for
+// the narrowest interface that serves it.
+type Store interface {
+	Runs
+	// Claims opens the claim primitive on a table. It reads the catalogue and
+	// refuses, with a [ConfigError] naming the offending thing, what cannot be
+	// supported. It changes nothing.
+	Claims(ctx context.Context, t Table) (Claims, error)
+	// Reserve takes one connection out of the pool for renewals alone, so that
+	// handlers can never starve them. It fails with [ErrPoolTooSmall] when the
+	// pool has no room. Calls nest; the connection returns with the last release.
+	Reserve(ctx context.Context) (release func(), err error)
+}
+
+// Claims is the one claim primitive, bound to one table. Every method is one
+// transaction, retried by itself on deadlocks, serialization failures and lock
+// time-outs. A lost connection during COMMIT yields [ErrUnanswered].
+type Claims interface {
+	// Table is the mapping as it was resolved.
+	Table() Table
+	// TwoColumn tells whether only status and started_at are used; the exact
+	// stored stamp is then the fence.
+	TwoColumn() bool
+
+	// Claim checkpoints the run (its first statement), settles what is handed
+	// over, and then takes up to Limit due rows. It never takes more than Limit.
+	// Nothing is claimed, and Over is set, when the run is no longer running.
+	Claim(ctx context.Context, r ClaimRequest) (Claimed, error)
+	// Renew extends the run's lease and those of the items in hand, in one
+	// transaction on the reserved connection.
+	Renew(ctx context.Context, r RenewRequest) (Renewed, error)
+	// Settle checkpoints the run with its progress and writes outcomes; each
+	// write proves ownership. Settling twice is success.
+	Settle(ctx context.Context, r SettleRequest) ([]Settled, error)
+	// Find asks which rows carry a token whose claim was never answered.
+	Find(ctx context.Context, token Token) ([]Held, error)
+	// Look reads one row without locking it.
+	Look(ctx context.Context, key Key) (Row, error)
+	// Rows lists rows by state for people and for dry runs, without locks,
+	// in claiming order for due rows.
+	Rows(ctx context.Context, f RowFilter) ([]Row, error)
+	// Remaining counts, without locks and up to limit, the rows that a claim with
+	// the same scope could still take or that others have locked right now.
+	Remaining(ctx context.Context, s Scope, limit int) (int64, error)
+	// Sweep repairs states that no claim can pick up: in progress without a
+	// lease end gets one lease from now; idle without a due time is due now.
+	Sweep(ctx context.Context, lease time.Duration) (Swept, error)
+	// Stats counts the rows by state.
+	Stats(ctx context.Context) (TableStats, error)
+}
+
+// Scope restricts which due rows a run may take.
+type Scope struct {
+	// StartedBefore is the run's own start: a row started since is not attempted
+	// again within the run.
+	StartedBefore time.Time
+	// IdleStartedBefore is, for a retry run and for a later run of a slot, the
+	// start of the slot's first run; idle rows started since then are left
+	// alone. Zero means StartedBefore.
+	IdleStartedBefore time.Time
+	// Key narrows to one row, which need not be due. Nil: any.
+	Key Key
+	// Backoff is the pause after a failure in a two-column table, whose failed
+	// rows are due at started_at + Backoff.
+	Backoff time.Duration
+	// Every is the pause after a start in a two-column table. Full tables carry
+	// it in claimable_at.
+	Every time.Duration
+	// Lease tells when a row of a two-column table has expired.
+	Lease time.Duration
+}
+
+// ClaimRequest asks for rows.
+type ClaimRequest struct {
+	Run RunRef
+	// Token is new for each claim.
+	Token Token
+	Scope Scope
+	// Limit is the most rows to take; positive.
+	Limit int
+	// Lease is at least two units of the table's time columns.
+	Lease time.Duration
+	// Mark lets the scan start where the last one ended, so that dead row
+	// versions kept alive by a forgotten transaction do not make claims crawl.
+	// Zero: from the start.
+	Mark Mark
+	// Progress is written to the run's row.
+	Progress Progress
+	// Settle is done first, in the same transaction.
+	Settle []Settlement
+}
+
+// Mark is a position in claiming order.
+type Mark struct {
+	ClaimableAt time.Time
+	Key         Key
+}
+
+// Progress is what a run's row tells about it while it runs.
+type Progress struct {
+	Counts   Counts
+	Position string
+}
+
+// Claimed is what a claim won. It counts only if the lease end is still ahead
+// by the caller's own reckoning; see Lease.Now.
+type Claimed struct {
+	Items []Held
+	// Settled answers for ClaimRequest.Settle, in order.
+	Settled []Settled
+	// EndsAt is the end of the items' leases, Now the database's time.
+	EndsAt time.Time
+	Now    time.Time
+	// Over is true when the checkpoint found the run no longer running (or past
+	// its stop-by): nothing was claimed.
+	Over bool
+	// Mark is where this claim began, for the next one.
+	Mark Mark
+}
+
+// Held is a row that this claim owns, with what was there before.
+type Held struct {
+	Key   Key
+	Token Token
+	Fence Fence
+	// Stamp is the stored started_at, exactly as read back.
+	Stamp time.Time
+	// EndsAt is the row's lease end.
+	EndsAt      time.Time
+	Cycle       int64
+	Attempts    int
+	Expirations int
+	LastSuccess time.Time
+	Payload     json.RawMessage
+	Prior       Prior
+	// Problem is set when the row could not be read; such an item fails alone.
+	Problem string
+}
+
+// Prior is what a claim found on the row.
+type Prior struct {
+	Status Status
+	// Token is present when the former claim left no outcome.
+	Token Token
+	Fence Fence
+	// StartedAt and ClaimableAt are zero when NULL.
+	StartedAt   time.Time
+	ClaimableAt time.Time
+	Expirations int
+}
+
+// Expired tells whether the row was taken from a former claim whose lease had
+// ended.
+func (p Prior) Expired() bool { return p.Status == StatusInProgress }
+
+// RenewRequest extends leases.
+type RenewRequest struct {
+	Run   RunRef
+	Lease time.Duration
+	Items []Held
+}
+
+// Renewed answers a renewal.
+type Renewed struct {
+	// Run is the run's new lease end, zero when the run was refused.
+	Run time.Time
+	// StopBy is set when somebody asked the run to stop.
+	StopBy time.Time
+	// Items holds, for each item in order, its new lease end (and stamp, on a
+	// two-column table), or a zero EndsAt when it is no longer ours.
+	Items []RenewedItem
+	// Now is the database's time.
+	Now time.Time
+}
+
+// RenewedItem is one item's new lease.
+type RenewedItem struct {
+	EndsAt time.Time
+	Stamp  time.Time
+}
+
+// RowChange is what a settle writes on the row.
+type RowChange struct {
+	Status Status
+	// DueIn is when the row is claimable again, from now; nil writes NULL: never.
+	DueIn *time.Duration
+	// Attempts and Expirations are absolute.
+	Attempts    int
+	Expirations int
+	// Succeeded moves cycle by one and stamps last_success_at.
+	Succeeded bool
+	// Error is for last_error; empty clears it.
+	Error string
+	// Restore gives the row back as Prior had it, all but the fence.
+	Restore bool
+}
+
+// Settlement is one item's outcome.
+type Settlement struct {
+	Held    Held
+	Outcome Outcome
+	Change  RowChange
+	Record  OutcomeRecord
+}
+
+// OutcomeRecord is the row of history that proves a settle.
+type OutcomeRecord struct {
+	Token     Token           `json:"-"`
+	Key       string          `json:"key"`
+	Late      bool            `json:"late,omitempty"`
+	RunID     string          `json:"run"`
+	Job       string          `json:"job"`
+	WorkID    string          `json:"work_id"`
+	Fence     Fence           `json:"fence"`
+	Attempt   int             `json:"attempt"`
+	Outcome   Outcome         `json:"outcome"`
+	Reason    Reason          `json:"reason,omitempty"`
+	ReceiptID string          `json:"receipt_id,omitempty"`
+	Evidence  json.RawMessage `json:"evidence,omitempty"`
+	Error     string          `json:"error,omitempty"`
+	// Took is how long the handler ran, by this process's monotonic clock.
+	Took       time.Duration `json:"took_us"`
+	RecordedAt time.Time     `json:"recorded_at"`
+}
+
+// SettleRequest writes outcomes.
+type SettleRequest struct {
+	Run      RunRef
+	Progress Progress
+	Items    []Settlement
+}
+
+// Settled answers one settlement.
+type Settled struct {
+	// OK is true when the outcome stands, now or since an earlier try.
+	OK bool
+	// Late is true when the row was no longer ours: the outcome was recorded as
+	// late, beside whatever stands.
+	Late bool
+	// Err is set when the database refused this item's data even by itself.
+	Err error
+}
+
+// Row is a row's state as seen without a lock.
+type Row struct {
+	Key         Key             `json:"key"`
+	Status      Status          `json:"status"`
+	Label       string          `json:"label"`
+	StartedAt   time.Time       `json:"started_at,omitzero"`
+	ClaimableAt time.Time       `json:"claimable_at,omitzero"`
+	Token       Token           `json:"-"`
+	Run         string          `json:"run,omitempty"`
+	Fence       Fence           `json:"fence"`
+	Attempts    int             `json:"attempts"`
+	Expirations int             `json:"expirations"`
+	Cycle       int64           `json:"cycle"`
+	LastSuccess time.Time       `json:"last_success_at,omitzero"`
+	LastError   string          `json:"last_error,omitempty"`
+	Payload     json.RawMessage `json:"payload,omitempty"`
+	// Filtered is true when the job's where excludes the row.
+	Filtered bool `json:"filtered,omitempty"`
+	// Now is the database's time of the look.
+	Now time.Time `json:"-"`
+}
+
+// RowFilter selects rows to list.
+type RowFilter struct {
+	// Status restricts to one state; empty: all.
+	Status Status
+	// Due restricts to rows that a claim with Scope would take now.
+	Due   bool
+	Scope Scope
+	// Orphaned restricts to rows that only a sweep can pick up.
+	Orphaned bool
+	Limit    int
+}
+
+// Swept counts what a sweep repaired.
+type Swept struct {
+	InProgressWithoutLease int64
+	IdleWithoutDue         int64
+}
+
+// TableStats counts a table's rows.
+type TableStats struct {
+	Idle, InProgress, Expired, Failed, Done, Quarantined, Other, Due int64
+	// OldestDue is the earliest due time; zero when nothing is due.
+	OldestDue time.Time
+	Now       time.Time
+}
+
+// Runs keeps triggers, locks, runs and what they left behind.
+type Runs interface {
+	// Register upserts jobs by name and keeps their definitions by hash.
+	Register(ctx context.Context, jobs []JobRecord) error
+	// Decide runs fn in one transaction of our own whose first statement writes
+	// the lock's row; the live run is then read FOR UPDATE, and only then the
+	// time. fn may run again when the transaction had to be repeated.
+	Decide(ctx context.Context, lock string, fn func(context.Context, Desk) error) error
+	// RenewRun extends a run without items, on the reserved connection.
+	RenewRun(ctx context.Context, r RunRef, lease time.Duration) (Renewed, error)
+	// SetProgress is the fenced checkpoint by itself; [ErrStaleFence] when the
+	// run is no longer this token's.
+	SetProgress(ctx context.Context, r RunRef, p Progress) error
+	// ExpiredRuns lists running runs whose lease has ended, oldest first.
+	ExpiredRuns(ctx context.Context, limit int) ([]Run, error)
+	// FoldOutcomes counts the outcomes on record for a run, to finish the sum of
+	// one that was lost.
+	FoldOutcomes(ctx context.Context, run string) (Counts, error)
+
+	Job(ctx context.Context, name string) (JobState, error)
+	Jobs(ctx context.Context) ([]JobState, error)
+	Run(ctx context.Context, id string) (Run, error)
+	ListRuns(ctx context.Context, f RunFilter) ([]Run, error)
+	ListTriggers(ctx context.Context, f TriggerFilter) ([]Trigger, error)
+	ListOutcomes(ctx context.Context, f OutcomeFilter) ([]OutcomeRecord, error)
+	// AddTrigger inserts a waiting trigger that anybody may execute.
+	AddTrigger(ctx context.Context, t Trigger) error
+	// Audit records a human act.
+	Audit(ctx context.Context, a AuditRecord) error
+	ListAudit(ctx context.Context, limit int) ([]AuditRecord, error)
+	// Now is the database's time.
+	Now(ctx context.Context) (time.Time, error)
+}
+
+// Desk is the decision being made: everything under the written lock row. It
+// is valid only inside the function it was given to.
+type Desk interface {
+	// Now is the database's time, taken after the lock and its run were read.
+	Now() time.Time
+	// Holder is the run that has the lock, in any state, or nil. Its lease may
+	// have ended.
+	Holder() *Run
+	// Job reads the job's state.
+	Job(ctx context.Context, name string) (JobState, error)
+	// Waiting lists the lock's waiting triggers, oldest first.
+	Waiting(ctx context.Context) ([]Trigger, error)
+	// Live lists the live runs of a job, also those without the lock.
+	Live(ctx context.Context, job string) ([]Run, error)
+	// PutTrigger inserts the trigger, or updates it when it exists.
+	PutTrigger(ctx context.Context, t Trigger) error
+	// StartRun inserts a running run with the given lease and, if takeLock, makes
+	// it the lock's. It fills the run's times.
+	StartRun(ctx context.Context, r *Run, takeLock bool) error
+	// EndRun ends a running run that carries this token and frees its lock. It
+	// returns [ErrStaleFence] when the run is not running or not this token's.
+	EndRun(ctx context.Context, e RunEnd) error
+	// MarkLost ends a running run whose lease has ended, repeating the whole
+	// condition (running, that token, lease end passed) as it writes, and frees
+	// its lock. False: a renewal or an end came first.
+	MarkLost(ctx context.Context, r RunRef, reason Reason) (bool, error)
+	// Audit records a human act in the same transaction.
+	Audit(ctx context.Context, a AuditRecord) error
+}
+
+// RunEnd is how a run ended.
+type RunEnd struct {
+	Run      RunRef
+	State    RunState
+	Reason   Reason
+	Counts   Counts
+	ExitCode *int
+	Error    string
+	Output   string
+}
+
+// JobRecord registers a job.
+type JobRecord struct {
+	Name string
+	// Hash names the definition, Text is the definition.
+	Hash string
+	Text string
+}
+
+// JobState is what the database knows of a job.
+type JobState struct {
+	Name        string    `json:"name"`
+	Definition  string    `json:"definition"`
+	PausedUntil time.Time `json:"paused_until,omitzero"`
+	// Paused is true now, by the database's clock.
+	Paused    bool      `json:"paused,omitempty"`
+	PausedWhy string    `json:"paused_why,omitempty"`
+	PausedBy  string    `json:"paused_by,omitempty"`
+	LastSlot  time.Time `json:"last_slot,omitzero"`
+	Reference time.Time `json:"reference,omitzero"`
+}
+
+// RunFilter selects runs, newest first.
+type RunFilter struct {
+	Job    string
+	State  RunState
+	Suffix string // of the run's id
+	Limit  int
+}
+
+// TriggerFilter selects triggers, newest first.
+type TriggerFilter struct {
+	Job      string
+	Decision Decision
+	Run      string
+	Blocking string
+	Suffix   string
+	Limit    int
+}
+
+// OutcomeFilter selects outcomes, newest first.
+type OutcomeFilter struct {
+	Run     string
+	Job     string
+	Key     string
+	WorkID  string
+	Outcome Outcome
+	Limit   int
+}
+
+// AuditRecord is one human act: who, what, before, after, why.
+type AuditRecord struct {
+	At     time.Time `json:"at"`
+	By     string    `json:"by"`
+	What   string    `json:"what"`
+	Job    string    `json:"job,omitempty"`
+	Object string    `json:"object,omitempty"`
+	Before string    `json:"before,omitempty"`
+	After  string    `json:"after,omitempty"`
+	Why    string    `json:"why,omitempty"`
+}
+
+// Retryable tells whether an error says of itself that the same call may be
+// repeated: a deadlock, a serialization failure, a lock time-out, a lost
+// connection before COMMIT. The dialect's classifier gives the answer.
+func Retryable(err error) bool {
+	for e := err; e != nil; {
+		if r, ok := e.(interface{ Retryable() bool }); ok {
+			return r.Retryable()
+		}
+		u, ok := e.(interface{ Unwrap() error })
+		if !ok {
+			return false
+		}
+		e = u.Unwrap()
+	}
+	return false
+}

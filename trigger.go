@@ -1,0 +1,107 @@
+package dibs
+
+import "time"
+
+// Origin says where a trigger came from.
+type Origin string
+
+// The origins of a trigger.
+const (
+	OriginSchedule Origin = "schedule" // a slot of the job's schedule
+	OriginCatchUp  Origin = "catchup"  // a slot that passed unfired
+	OriginExternal Origin = "external" // an outside scheduler; no slot
+	OriginManual   Origin = "manual"   // a person
+	OriginAPI      Origin = "api"      // a program
+	OriginRetry    Origin = "retry"    // failed or expired items of an earlier run
+	OriginRecovery Origin = "recovery" // a bounded replay on purpose
+)
+
+// Decision is what became of a trigger.
+type Decision string
+
+// The decisions; every trigger ends in one, with a reason.
+const (
+	DecisionStarted   Decision = "started"
+	DecisionSkipped   Decision = "skipped"
+	DecisionWaiting   Decision = "waiting"
+	DecisionCoalesced Decision = "coalesced"
+	DecisionReplaced  Decision = "replaced"
+	DecisionDuplicate Decision = "duplicate"
+	DecisionMissed    Decision = "missed"
+)
+
+// Reason says why a decision or an end is what it is.
+type Reason string
+
+// Reasons of decisions, refusals and ends.
+const (
+	ReasonFree        Reason = "lock_free"     // started: nobody had the lock
+	ReasonAllowed     Reason = "overlap_allow" // started: items exclude one another
+	ReasonTookOver    Reason = "took_over"     // started: the former run's lease had ended
+	ReasonKey         Reason = "one_key"       // started: narrowed to one row, no lock needed
+	ReasonRunning     Reason = "running"       // skipped: a live run has the lock
+	ReasonPaused      Reason = "paused"
+	ReasonRecovery    Reason = "recovery"
+	ReasonSlotSpent   Reason = "slot_spent"
+	ReasonWaiterGone  Reason = "waiter_gone"
+	ReasonHolderGone  Reason = "holder_gone"
+	ReasonQueueFull   Reason = "queue_full"
+	ReasonReplaced    Reason = "replaced"
+	ReasonNobody      Reason = "nobody_here_can_run_it"
+	ReasonLeaseEnded  Reason = "lease_ended"
+	ReasonLeaseLost   Reason = "lease_lost"
+	ReasonStopped     Reason = "stopped"
+	ReasonMaxItems    Reason = "max_items"
+	ReasonMaxDuration Reason = "max_duration"
+	ReasonStopBy      Reason = "stop_by"
+	ReasonDestination Reason = "destination_down"
+	ReasonDatabase    Reason = "database_unavailable"
+	ReasonError       Reason = "error"
+
+	// Reasons for which one row is refused.
+	ReasonInProgress  Reason = "in_progress"
+	ReasonFiltered    Reason = "filtered"
+	ReasonAbsent      Reason = "absent"
+	ReasonDone        Reason = "done"
+	ReasonQuarantined Reason = "quarantined"
+	ReasonHeld        Reason = "held"
+	ReasonLocked      Reason = "locked"
+)
+
+// Trigger is a request that a job run, and what was decided about it.
+type Trigger struct {
+	ID     string `json:"id"`
+	Job    string `json:"job"`
+	Origin Origin `json:"origin"`
+	// Slot is the instant of the schedule, in UTC; zero when there is none.
+	Slot time.Time `json:"slot,omitzero"`
+	// ExternalID is the caller's own identity of the request (--trigger-id).
+	ExternalID string `json:"trigger_id,omitempty"`
+	// Key narrows the trigger to one item.
+	Key string `json:"key,omitempty"`
+
+	Decision Decision `json:"decision"`
+	Reason   Reason   `json:"reason"`
+	// Detail is for people: what the reason refers to.
+	Detail string `json:"detail,omitempty"`
+	// RunID is the run that the trigger started.
+	RunID string `json:"run,omitempty"`
+	// Blocking names the run that a skip stood back for, its holder and the end
+	// of its lease as read then.
+	BlockingRun    string    `json:"blocking_run,omitempty"`
+	BlockingHolder string    `json:"blocking_holder,omitempty"`
+	BlockingUntil  time.Time `json:"blocking_until,omitzero"`
+	// Covered lists the slots that a coalesced or catch-up trigger stands for.
+	Covered []time.Time `json:"covered_slots,omitempty"`
+	// OwnsSlot is true only on the row that decided the slot.
+	OwnsSlot bool `json:"owns_slot,omitempty"`
+	// Executor of a waiting trigger: "any", or a waiter's holder.
+	Executor string `json:"executor,omitempty"`
+	// WaiterUntil is the end of a waiter's own lease.
+	WaiterUntil time.Time `json:"waiter_until,omitzero"`
+
+	By        string    `json:"by,omitempty"`
+	Why       string    `json:"why,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
+	DecidedAt time.Time `json:"decided_at,omitzero"`
+}
