@@ -207,7 +207,7 @@ func (p *Proxy) inspect(one *pair, request []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := p.trap
-	if t == nil {
+	if t == nil || one.trap != nil {
 		return true
 	}
 	t.after -= int64(len(request))
