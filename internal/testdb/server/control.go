@@ -21,7 +21,9 @@ const (
 // and waits for the end. A server that somebody has restarted by hand since is
 // found by its pid file. Stopping a stopped server does nothing.
 func (s *Server) Stop() error {
-	_ = s.Resume() // a stopped process would not hear the signal
+	if s.alivePID() != 0 {
+		_ = s.Resume() // a stopped process would not hear the signal
+	}
 	return s.end(s.dialect.stop, s.dialect.crash)
 }
 
@@ -52,6 +54,9 @@ func (s *Server) Remove() error {
 	}
 	if err := os.RemoveAll(s.Folder); err != nil {
 		return fmt.Errorf("remove the folder of %s: %w", s.dialect.name, err)
+	}
+	if s.lock != nil {
+		_ = s.lock.Close() // its file is gone
 	}
 	return nil
 }

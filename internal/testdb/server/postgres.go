@@ -68,7 +68,8 @@ func configurePostgres(s *Server) string {
 	if !s.config.Durable {
 		// The data do not outlive the tests: commits are still reported as
 		// synchronous, but no file is forced to disk.
-		settings = append(settings, "fsync = off", "full_page_writes = off", "max_wal_size = '2GB'")
+		settings = append(settings, "fsync = off", "full_page_writes = off", "max_wal_size = '2GB'",
+			"dynamic_shared_memory_type = mmap") // inside our folder, so nothing is left
 	}
 	return strings.Join(append(settings, extra(s.config.Settings, "%s = '%s'")...), "\n") + "\n"
 }

@@ -19,6 +19,9 @@ import (
 // when it was chosen may be taken by the time the server binds it.
 const startAttempts = 10
 
+// setupWait bounds the making of a data folder.
+const setupWait = 60 * time.Second
+
 // Config says how a server is to be started. The zero value is useful.
 type Config struct {
 	// Folder is an existing folder that will hold the server's own folder;
@@ -67,6 +70,7 @@ type Server struct {
 	account  account
 	settings string // path of the configuration file
 	env      []string
+	lock     *os.File // held while we use the folder
 
 	mu   sync.Mutex
 	cmd  *exec.Cmd
@@ -124,7 +128,7 @@ func create(ctx context.Context, d dialect, bin string, config Config) (*Server,
 			break
 		}
 	}
-	return nil, errors.Join(fmt.Errorf("start %s: %w", d.name, err), s.Kill(), s.Remove())
+	return nil, errors.Join(fmt.Errorf("start %s: %w", d.name, err), s.Stop(), s.Remove())
 }
 
 // prepare makes the server's folder and its data folder.
@@ -142,10 +146,17 @@ func (s *Server) prepare(ctx context.Context) (err error) {
 	if s.Folder, err = makeFolder(parent, folderPrefix+s.dialect.name+"-", s.account); err != nil {
 		return fmt.Errorf("make the folder of %s: %w", s.dialect.name, err)
 	}
+	if s.lock, err = lockFolder(s.Folder); err != nil {
+		return fmt.Errorf("lock the folder of %s: %w", s.dialect.name, err)
+	}
 	s.Data = filepath.Join(s.Folder, "data")
 	s.PIDFile = filepath.Join(s.Folder, "data", "server.pid")
 	s.settings = filepath.Join(s.Folder, "settings.conf")
-	steps, err := s.dialect.setup(ctx, s)
+	// Let it end even when ctx does: it takes a second, and when it is killed it
+	// leaves shared memory behind.
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), setupWait)
+	defer cancel()
+	steps, err := s.dialect.setup(whole, s)
 	if err != nil {
 		return fmt.Errorf("prepare %s: %w", s.dialect.name, err)
 	}
@@ -160,7 +171,7 @@ func (s *Server) prepare(ctx context.Context) (err error) {
 			return fmt.Errorf("make the data folder of %s with %s: %w\n%s", s.dialect.name, step.Path, err, out)
 		}
 	}
-	return ctx.Err()
+	return context.Cause(ctx)
 }
 
 func (s *Server) writeSettings() error {
@@ -192,7 +203,7 @@ func (s *Server) Start(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("%s did not become ready: %w\n%s", s.dialect.name, context.Cause(ctx), s.Log()), s.Kill())
+			return errors.Join(fmt.Errorf("%s did not become ready: %w\n%s", s.dialect.name, context.Cause(ctx), s.Log()), s.Stop())
 		case <-done:
 			return fmt.Errorf("%s ended before it was ready:\n%s", s.dialect.name, s.Log())
 		case <-tick.C:

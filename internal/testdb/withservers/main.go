@@ -62,13 +62,25 @@ func between(args []string, signals chan os.Signal) (code int, err error) {
 	if config.Durable {
 		config.Folder = server.DiskFolder()
 	}
+	if err := server.Sweep(); err != nil {
+		fmt.Fprintf(os.Stderr, "with-servers: %v\n", err)
+	}
 	postgres, mariadb, err := startBoth(config, signals)
 	defer func() { err = errors.Join(err, end(postgres), end(mariadb)) }()
-	if err != nil {
+	var ended *signalError
+	switch {
+	case errors.As(err, &ended):
+		return 128 + int(ended.number), err
+	case err != nil:
 		return exitFailure, err
 	}
 	return runCommand(args, append(os.Environ(), variables(postgres, mariadb)...), signals)
 }
+
+// signalError says that a signal broke off the start.
+type signalError struct{ number syscall.Signal }
+
+func (e *signalError) Error() string { return "ended by the signal " + e.number.String() }
 
 // startBoth starts the two servers side by side. A signal breaks it off.
 func startBoth(config server.Config, signals chan os.Signal) (postgres, mariadb *server.Server, err error) {
@@ -80,7 +92,8 @@ func startBoth(config server.Config, signals chan os.Signal) (postgres, mariadb 
 	go func() {
 		select {
 		case got := <-signals:
-			abort(fmt.Errorf("ended by %v", got))
+			number, _ := got.(syscall.Signal)
+			abort(&signalError{number})
 		case <-started:
 		}
 	}()
