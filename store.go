@@ -209,6 +209,9 @@ type Settlement struct {
 	Outcome Outcome
 	Change  RowChange
 	Record  OutcomeRecord
+	// LateOnly records the outcome as late and leaves the row alone: the caller
+	// no longer believes in its lease, whatever the database would still accept.
+	LateOnly bool
 }
 
 // OutcomeRecord is the row of history that proves a settle.

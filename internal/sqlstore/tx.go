@@ -209,6 +209,9 @@ func (s *Store) classify(ctx context.Context, err error) Class {
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
 		return ClassConnection
 	}
+	if dibs.Retryable(err) { // the caller's own word, such as ground that moved
+		return ClassRetry
+	}
 	return s.dialect.Classify(err)
 }
 
