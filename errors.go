@@ -103,11 +103,12 @@ func (e *ConfigError) Error() string {
 	return s
 }
 
-// handlerError is what Reject, NotApplied and Later return.
+// handlerError is what Reject, NotApplied, Later and Stop return.
 type handlerError struct {
 	kind  Outcome
 	after time.Duration
 	again bool
+	stop  bool
 	err   error
 }
 
@@ -139,6 +140,13 @@ func Later(d time.Duration) error {
 	return &handlerError{kind: OutcomeFailed, again: true, after: d}
 }
 
+// Stop marks an error that concerns every item alike, such as refused
+// credentials: nothing was applied, no retry budget is spent, and the run
+// claims no more.
+func Stop(err error) error {
+	return &handlerError{kind: OutcomeFailed, stop: true, err: err}
+}
+
 // Verdict is what a handler's error means.
 type Verdict struct {
 	// Outcome is completed, failed (certainly not applied), rejected or
@@ -148,6 +156,8 @@ type Verdict struct {
 	Free bool
 	// After, if positive, is the handler's own wish for the next attempt.
 	After time.Duration
+	// Stop is true when the next item would fare no better: claim no more.
+	Stop bool
 }
 
 // VerdictOf classifies a handler's error: nil is completed, the typed errors
@@ -158,7 +168,7 @@ func VerdictOf(err error) Verdict {
 	case err == nil:
 		return Verdict{Outcome: OutcomeCompleted}
 	case errors.As(err, &he):
-		return Verdict{Outcome: he.kind, Free: he.kind == OutcomeFailed, After: he.after}
+		return Verdict{Outcome: he.kind, Free: he.kind == OutcomeFailed, After: he.after, Stop: he.stop}
 	default:
 		return Verdict{Outcome: OutcomeUncertain}
 	}

@@ -55,6 +55,10 @@ type Item struct {
 	Origin  Origin
 	Slot    time.Time
 	Covered []time.Time
+	// WindowStart and WindowEnd bound the time that the slot stands for,
+	// half-open: from the slot before (of a catch-up or coalesced run, before the
+	// first one covered) to the slot itself. Zero when there is no slot.
+	WindowStart, WindowEnd time.Time
 	// LastSuccess is when this row last succeeded, if the table records it.
 	LastSuccess time.Time
 	// Deadline is when the handler's context ends, by this process's clock.
