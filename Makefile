@@ -7,6 +7,10 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -s -w -X main.version=$(VERSION)
 SERVERS := scripts/with-servers.sh
 
+# The version comes from git describe above. Go's own stamp would make every build
+# fail in a checkout that belongs to another user.
+export GOFLAGS := $(GOFLAGS) -buildvcs=false
+
 # What to test and how, for example: make test PKG=./store/postgres RUN=Claim
 PKG ?= ./...
 RUN ?=
@@ -52,11 +56,11 @@ soak: ## Run the random and the many-process tests for SOAK (default 10m)
 
 .PHONY: fmt
 fmt: ## Format the code
-	gofmt -w $$(git ls-files --cached --others --exclude-standard '*.go')
+	gofmt -w .
 
 .PHONY: format-check
 format-check:
-	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
+	@unformatted=$$(gofmt -l .); \
 	if [[ -n $$unformatted ]]; then echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; fi
 
 .PHONY: vet

@@ -19,7 +19,7 @@ mkdir -p "$root/bin"
 
 # Built beside and moved into place: another run may be using the old one.
 program=$root/bin/with-servers
-go build -C "$root" -o "$program.$$" ./internal/testdb/withservers
+go build -C "$root" -buildvcs=false -o "$program.$$" ./internal/testdb/withservers
 mv -f "$program.$$" "$program"
 
 missing=$("$program" -missing)

@@ -2,6 +2,7 @@ package testdb
 
 import (
 	"bytes"
+	"context"
 	"net"
 	"net/url"
 	"sync"
@@ -54,8 +55,8 @@ func NewProxy(t testing.TB, address string) (proxy *Proxy, through string) {
 		t.Fatalf("start the proxy: %v", err)
 	}
 	proxy = &Proxy{address: listener.Addr().String(), listener: listener, pairs: map[*pair]struct{}{}}
-	server := target.Host
-	proxy.done.Go(func() { proxy.accept(server) })
+	ctx, server := t.Context(), target.Host
+	proxy.done.Go(func() { proxy.accept(ctx, server) })
 	t.Cleanup(proxy.close)
 	target.Host = proxy.address
 	return proxy, target.String()
@@ -119,18 +120,18 @@ func (p *Proxy) set(t *trap) <-chan struct{} {
 	return t.lost
 }
 
-func (p *Proxy) accept(server string) {
+func (p *Proxy) accept(ctx context.Context, server string) {
 	for {
 		client, err := p.listener.Accept()
 		if err != nil {
 			return // closed
 		}
-		p.done.Go(func() { p.serve(client, server) })
+		p.done.Go(func() { p.serve(ctx, client, server) })
 	}
 }
 
 // serve carries one connection until one side ends it.
-func (p *Proxy) serve(client net.Conn, address string) {
+func (p *Proxy) serve(ctx context.Context, client net.Conn, address string) {
 	p.mu.Lock()
 	turnedAway := p.refusing || p.closed
 	p.mu.Unlock()
@@ -138,7 +139,8 @@ func (p *Proxy) serve(client net.Conn, address string) {
 		_ = client.Close()
 		return
 	}
-	server, err := net.Dial("tcp", address)
+	var dialer net.Dialer
+	server, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		_ = client.Close()
 		return

@@ -2,6 +2,7 @@ package testdb_test
 
 import (
 	"math"
+	"net"
 	"testing"
 	"time"
 
@@ -80,5 +81,34 @@ func TestSettingsReachTheServer(t *testing.T) {
 	own := testdb.StartPostgres(t, server.Config{Settings: map[string]string{"synchronous_commit": "off"}})
 	if got := single[string](t, testdb.Open(t, own.URL()), "SHOW synchronous_commit"); got != "off" {
 		t.Errorf("synchronous_commit = %s", got)
+	}
+}
+
+// The port was free when it was chosen, and somebody else was quicker to use it.
+func TestServerTakesAnotherPortWhenItsPortIsTaken(t *testing.T) {
+	var listen net.ListenConfig
+	squatter, err := listen.Listen(t.Context(), "tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer squatter.Close()
+	taken := squatter.Addr().(*net.TCPAddr).Port
+	for name, start := range map[string]func(testing.TB, server.Config) *server.Server{
+		"postgres": testdb.StartPostgres, "mysql": testdb.StartMySQL,
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			own := start(t, server.Config{Port: func() (int, error) {
+				asked++
+				if asked == 1 {
+					return taken, nil
+				}
+				return server.FreePort()
+			}})
+			if asked != 2 || own.Port == taken {
+				t.Errorf("asked %d times for a port and got %d", asked, own.Port)
+			}
+			_ = testdb.Open(t, own.URL())
+		})
 	}
 }

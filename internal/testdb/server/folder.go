@@ -58,9 +58,9 @@ func makeFolder(parent, prefix string, owner account) (string, error) {
 	return filepath.Clean(folder), nil
 }
 
-// freePort picks a random port that nobody listens on now. Somebody may take it
+// FreePort picks a random port of 127.0.0.1 that nobody listens on now. Somebody may take it
 // before the server does: then the server does not start, and another is tried.
-func freePort() (int, error) {
+func FreePort() (int, error) {
 	for range 100 {
 		offset, err := rand.Int(rand.Reader, big.NewInt(lastPort-firstPort+1))
 		if err != nil {

@@ -36,6 +36,9 @@ type Config struct {
 	Durable bool
 	// Settings are added to the server's configuration file, after ours.
 	Settings map[string]string
+	// Port chooses the port, on 127.0.0.1; it is asked again when the port turns
+	// out to be taken. Nil is a random free one.
+	Port func() (int, error)
 }
 
 // dialect is what differs between the two kinds of server.
@@ -112,9 +115,13 @@ func create(ctx context.Context, d dialect, bin string, config Config) (*Server,
 	if err := s.prepare(ctx); err != nil {
 		return nil, errors.Join(err, s.Remove())
 	}
+	choose := config.Port
+	if choose == nil {
+		choose = FreePort
+	}
 	var err error
 	for range startAttempts {
-		if s.Port, err = freePort(); err != nil {
+		if s.Port, err = choose(); err != nil {
 			break
 		}
 		if err = s.writeSettings(); err != nil {
@@ -194,7 +201,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if s.running() {
 		return fmt.Errorf("%s runs already as process %d", s.dialect.name, s.PID())
 	}
-	done, err := s.launch()
+	done, err := s.launch(ctx)
 	if err != nil {
 		return err
 	}
@@ -214,15 +221,15 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 }
 
-// launch runs the server process and notices its end.
-func (s *Server) launch() (<-chan struct{}, error) {
+// launch runs the server process, which outlives ctx, and notices its end.
+func (s *Server) launch(ctx context.Context) (<-chan struct{}, error) {
 	log, err := os.Create(s.logFile())
 	if err != nil {
 		return nil, fmt.Errorf("open the log of %s: %w", s.dialect.name, err)
 	}
 	defer log.Close()
 	args := s.dialect.args(s)
-	cmd := exec.Command(args[0], args[1:]...)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), args[0], args[1:]...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.Folder, s.env, log, log
 	cmd.SysProcAttr = s.account.attributes(s.dialect.stop)
 	if err := os.Remove(s.PIDFile); err != nil && !errors.Is(err, os.ErrNotExist) {

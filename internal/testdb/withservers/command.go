@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,8 +14,8 @@ import (
 // runCommand runs the command in a process group of its own, passes signals on
 // to the whole group, and returns the exit code (128 + the signal's number for
 // a command that a signal ended). Whatever is left of the group is then ended.
-func runCommand(args, env []string, signals <-chan os.Signal) (int, error) {
-	cmd := exec.Command(args[0], args[1:]...)
+func runCommand(ctx context.Context, args, env []string, signals <-chan os.Signal) (int, error) {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = env, os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if stdin := int(os.Stdin.Fd()); term.IsTerminal(stdin) {

@@ -29,9 +29,9 @@ const (
 	startWait   = 90 * time.Second
 )
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() { os.Exit(run(context.Background(), os.Args[1:])) }
 
-func run(args []string) int {
+func run(ctx context.Context, args []string) int {
 	if len(args) == 1 && args[0] == "-missing" {
 		fmt.Println(strings.Join(server.MissingPackages(), " "))
 		return 0
@@ -45,7 +45,7 @@ func run(args []string) int {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 
-	code, err := between(args, signals)
+	code, err := between(ctx, args, signals)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "with-servers: %v\n", err)
 		if code == 0 {
@@ -56,7 +56,7 @@ func run(args []string) int {
 }
 
 // between runs the command between start and stop of the servers.
-func between(args []string, signals chan os.Signal) (code int, err error) {
+func between(ctx context.Context, args []string, signals chan os.Signal) (code int, err error) {
 	config := server.Config{Durable: os.Getenv("DIBS_BENCH") == "1"}
 	config.Folder = server.FastFolder()
 	if config.Durable {
@@ -65,7 +65,7 @@ func between(args []string, signals chan os.Signal) (code int, err error) {
 	if err := server.Sweep(); err != nil {
 		fmt.Fprintf(os.Stderr, "with-servers: %v\n", err)
 	}
-	postgres, mariadb, err := startBoth(config, signals)
+	postgres, mariadb, err := startBoth(ctx, config, signals)
 	defer func() { err = errors.Join(err, end(postgres), end(mariadb)) }()
 	var ended *signalError
 	switch {
@@ -74,7 +74,7 @@ func between(args []string, signals chan os.Signal) (code int, err error) {
 	case err != nil:
 		return exitFailure, err
 	}
-	return runCommand(args, append(os.Environ(), variables(postgres, mariadb)...), signals)
+	return runCommand(ctx, args, append(os.Environ(), variables(postgres, mariadb)...), signals)
 }
 
 // signalError says that a signal broke off the start.
@@ -83,8 +83,8 @@ type signalError struct{ number syscall.Signal }
 func (e *signalError) Error() string { return "ended by the signal " + e.number.String() }
 
 // startBoth starts the two servers side by side. A signal breaks it off.
-func startBoth(config server.Config, signals chan os.Signal) (postgres, mariadb *server.Server, err error) {
-	ctx, stop := context.WithTimeoutCause(context.Background(), startWait, errors.New("the server took too long to start"))
+func startBoth(ctx context.Context, config server.Config, signals chan os.Signal) (postgres, mariadb *server.Server, err error) {
+	ctx, stop := context.WithTimeoutCause(ctx, startWait, errors.New("the server took too long to start"))
 	defer stop()
 	ctx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
