@@ -72,6 +72,24 @@ func TestServersReportDurableCommits(t *testing.T) {
 	}
 }
 
+func TestSessionsCanLiveInOtherZones(t *testing.T) {
+	postgres, mysql := testdb.OpenPostgres(t), testdb.OpenMySQL(t)
+	for _, db := range []*sql.DB{postgres, mysql} {
+		db.SetMaxOpenConns(1)
+	}
+	for zone, offset := range map[string]int{"UTC": 0, "America/New_York": -4, "Europe/Amsterdam": 2, "Pacific/Kiritimati": 14} {
+		mustExec(t, postgres, "SET timezone = '"+zone+"'")
+		if got := single[int](t, postgres, "SELECT extract(hour FROM '2026-07-05 00:00+00'::timestamptz::timestamp - '2026-07-05 00:00')::int + "+
+			"24 * extract(day FROM '2026-07-05 00:00+00'::timestamptz::timestamp - '2026-07-05 00:00')::int"); got != offset {
+			t.Errorf("postgres is %d h from UTC in %s", got, zone)
+		}
+		mustExec(t, mysql, "SET time_zone = '"+zone+"'")
+		if got := single[int](t, mysql, "SELECT timestampdiff(HOUR, '2026-07-05 00:00', from_unixtime(1783209600))"); got != offset {
+			t.Errorf("mysql is %d h from UTC in %s", got, zone)
+		}
+	}
+}
+
 func TestMySQLCountsRowsFound(t *testing.T) {
 	db := testdb.OpenMySQL(t)
 	mustExec(t, db, "CREATE TABLE account (id int PRIMARY KEY)")

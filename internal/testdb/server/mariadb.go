@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -15,6 +16,9 @@ import (
 
 // greetingWait bounds one look at a server that is still starting.
 const greetingWait = 500 * time.Millisecond
+
+// zoneFolder holds the compiled time zones of the machine (package tzdata).
+const zoneFolder = "/usr/share/zoneinfo"
 
 // StartMariaDB starts a private MariaDB server and waits until it answers. The
 // caller ends it with Stop and Remove.
@@ -38,9 +42,38 @@ func setupMariaDB(ctx context.Context, s *Server) ([]*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.writeZones(ctx); err != nil {
+		return nil, err
+	}
 	return []*exec.Cmd{exec.CommandContext(ctx, program, "--no-defaults", "--datadir="+s.Data, "--skip-test-db",
 		"--innodb-log-file-size="+s.redoSize(), "--skip-name-resolve",
-		"--auth-root-authentication-method=socket", "--auth-root-socket-user="+s.account.name)}, nil
+		"--auth-root-authentication-method=socket", "--auth-root-socket-user="+s.account.name,
+		"--extra-file="+s.zoneFile())}, nil
+}
+
+// zones are the time zones that sessions can use by name, besides SYSTEM and
+// offsets: MariaDB has none until they are loaded, and loading all takes longer
+// than everything else.
+var zones = [...]string{"UTC", "America/New_York", "Europe/Amsterdam", "Pacific/Kiritimati"}
+
+func (s *Server) zoneFile() string { return filepath.Join(s.Folder, "zones.sql") }
+
+// writeZones leaves the SQL that loads the time zones.
+func (s *Server) writeZones(ctx context.Context) error {
+	program, err := findProgram("mariadb-tzinfo-to-sql")
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, zone := range zones {
+		load := exec.CommandContext(ctx, program, filepath.Join(zoneFolder, zone), zone)
+		sql, err := load.Output()
+		if err != nil {
+			return fmt.Errorf("read the time zone %s: %w", zone, err)
+		}
+		text.Write(sql)
+	}
+	return s.account.writeFile(s.zoneFile(), text.String())
 }
 
 // redoSize keeps the folder small in the memory file system; a benchmark gets
