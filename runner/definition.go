@@ -1,0 +1,69 @@
+package runner
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/dibs-run/dibs"
+)
+
+// define works out the text that stands for this version of the job in
+// history, and its hash.
+func (j *job) define() {
+	j.text = j.Definition
+	if j.text == "" {
+		j.text = describe(j)
+	}
+	sum := sha256.Sum256([]byte(j.text))
+	j.hash = hex.EncodeToString(sum[:])
+}
+
+// describe writes what a definition made in Go consists of, handlers aside.
+func describe(j *job) string {
+	var b strings.Builder
+	line := func(name string, value any) { fmt.Fprintf(&b, "%s: %v\n", name, value) }
+	line("job", j.Name)
+	line("overlap", j.Overlap)
+	line("on_uncertain", j.OnUncertain)
+	line("lock", dispatchLock(j))
+	if t := j.table; t != nil {
+		line("table", t.String())
+		line("key", t.KeyColumns())
+		line("where", t.Where)
+		line("select", t.Select)
+		line("columns", t.Columns)
+		line("labels", t.Labels)
+		line("one_shot", t.OneShot)
+		line("every", t.Every)
+	}
+	line("operation", j.Operation)
+	line("batch", j.Batch)
+	line("concurrency", j.Concurrency)
+	line("lease", j.timing.lease)
+	line("timeout", j.Timeout)
+	line("retry", j.Retry)
+	return b.String()
+}
+
+func dispatchLock(j *job) string {
+	if j.Lock != "" {
+		return j.Lock
+	}
+	return j.Name
+}
+
+func trimmed(s string) string { return strings.TrimSpace(s) }
+
+// workID names the business action that an item stands for: the same in every
+// retry and replay of it. last is the cycle, or, where a row has none, what
+// identifies the trigger.
+func (j *job) workID(key dibs.Key, last string) (string, error) {
+	parts := []string{j.Name, j.Operation}
+	parts = append(parts, key...)
+	if last != "" {
+		parts = append(parts, last)
+	}
+	return dibs.JoinWorkID(parts...)
+}
