@@ -9,7 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -87,23 +87,32 @@ func daemonHelper(args []string) int {
 	return 0
 }
 
-// fdsHelper lists its open descriptors, less the one used for listing.
+// fdsHelper prints the open descriptors that the test did not inherit itself.
 func fdsHelper([]string) int {
+	inherited := strings.Fields(os.Getenv(inheritedEnv))
+	fds := slices.DeleteFunc(openFDs(), func(fd string) bool {
+		return fd != "0" && fd != "1" && fd != "2" && slices.Contains(inherited, fd)
+	})
+	fmt.Print(strings.Join(fds, " "))
+	return 0
+}
+
+// openFDs lists this process's descriptors, less the one used for listing and
+// those of its own runtime.
+func openFDs() []string {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		return 96
+		return nil
 	}
 	var fds []string
 	for _, e := range entries {
 		target, err := os.Readlink("/proc/self/fd/" + e.Name())
-		// epoll and eventfd are this program's own runtime.
 		if err == nil && !strings.Contains(target, "/proc/") && !strings.HasPrefix(target, "anon_inode:") {
 			fds = append(fds, e.Name())
 		}
 	}
-	sort.Strings(fds)
-	fmt.Print(strings.Join(fds, " "))
-	return 0
+	slices.Sort(fds)
+	return fds
 }
 
 // floodHelper writes args[0] MiB without any newline and then "end".
@@ -135,20 +144,17 @@ func catchHelper(args []string) int {
 	return 0
 }
 
-// ttyHelper reports whether it is the terminal's foreground group and echoes
-// one line from it.
+// ttyHelper writes its pid, echoes one line from the terminal, and reports
+// whether its group is the terminal's.
 func ttyHelper(args []string) int {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
 		return 94
 	}
+	writePID(args[0])
 	var line [64]byte
 	n, err := tty.Read(line[:])
 	fg, _ := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
 	fmt.Printf("own=%v got=%q err=%v\n", fg == unix.Getpgrp(), line[:n], err)
-	if len(args) > 0 {
-		writePID(args[0])
-		return sleepHelper(nil)
-	}
 	return 0
 }

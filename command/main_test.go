@@ -18,11 +18,17 @@ import (
 
 // helperEnv selects what the test binary does instead of testing. Children and
 // wrappers of the tests are this binary, so that no odd tool is needed.
-const helperEnv = "COMMAND_TEST_HELPER"
+const (
+	helperEnv    = "COMMAND_TEST_HELPER"
+	inheritedEnv = "COMMAND_TEST_INHERITED"
+)
 
 func TestMain(m *testing.M) {
 	name := os.Getenv(helperEnv)
 	if name == "" {
+		// What we inherited ourselves is not ours, and is passed on like by any shell.
+		os.Setenv(inheritedEnv, strings.Join(openFDs(), " "))
+		os.Setenv("GORACE", "atexit_sleep_ms=0") // for the children, under -race
 		os.Exit(m.Run())
 	}
 	helper, ok := helpers[name]

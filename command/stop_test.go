@@ -183,6 +183,9 @@ func TestCaseB72EveryCatchableSignalIsForwarded(t *testing.T) {
 		t.Fatal(err)
 	}
 	pidIn(t, file)
+	if err := out.(*os.File).SetReadDeadline(time.Now().Add(15 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
 	// One at a time: what is sent at once may arrive in any order. TERM, at
 	// which the child ends, comes last; PROF only a profiler catches.
 	lines := bufio.NewReader(out)

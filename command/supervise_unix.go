@@ -24,7 +24,7 @@ func (p *process) supervise(ctx context.Context) {
 		select {
 		case <-done:
 			done = nil
-			p.beginStop()
+			p.stopWith(unix.SIGTERM)
 		case sig, ok := <-signals:
 			if !ok {
 				signals = nil
@@ -68,31 +68,33 @@ func (p *process) forward(sig os.Signal) {
 	if !ok {
 		return
 	}
-	p.signalGroup(s)
-	if stops(s) {
-		if !p.stopping {
-			p.by = s
-		}
-		p.stopWith(s)
+	if !stops(s) {
+		p.signalGroup(s)
+		return
 	}
+	if !p.stopping {
+		p.by = s
+	}
+	p.stopWith(s)
 }
 
-func (p *process) beginStop() {
-	p.signalGroup(unix.SIGTERM)
-	p.stopWith(unix.SIGTERM)
-}
-
-// stopWith starts the grace, once. The group has had sig already; those that
-// left the group get it here. A stopped process must be continued or TERM waits
-// for ever.
+// stopWith sends sig to the whole tree and starts the grace, once. A stopped
+// process must be continued, or TERM waits for ever.
 func (p *process) stopWith(sig syscall.Signal) {
+	var escaped []proc
+	if !p.stopping {
+		// Before the signal: what has left the group is found through parents
+		// that may be gone right after it.
+		escaped = p.members()
+	}
+	p.signalGroup(sig)
 	p.signalGroup(unix.SIGCONT)
 	if p.stopping {
 		return
 	}
 	p.stopping = true
 	p.graceEnd = time.Now().Add(p.cfg.Grace)
-	p.tree.signalEscaped(p.members(), sig)
+	p.tree.signalEscaped(escaped, sig)
 	p.armKill()
 }
 
