@@ -33,7 +33,7 @@ func TestTimingRefusesWhatCannotFit(t *testing.T) {
 		"grace and beat together":                 {dibs.Job{Lease: 30 * time.Second, Grace: 19 * time.Second}, "cannot hold"},
 		"no heartbeat and no limit":               {dibs.Job{Lease: time.Minute, NoHeartbeat: true}, "time limit"},
 		"B22: no heartbeat, a limit past the end": {dibs.Job{Lease: 6 * time.Minute, NoHeartbeat: true, Timeout: 9 * time.Minute}, "does not fit"},
-		"negative":                                {dibs.Job{Lease: -time.Second}, "negative"},
+		"negative": {dibs.Job{Lease: -time.Second}, "negative"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := timingOf(&tt.job)
