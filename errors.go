@@ -19,6 +19,12 @@ var (
 	ErrRunOver = errors.New("the run is over: nothing may be claimed for it")
 	// ErrNotFound is returned when the named thing does not exist.
 	ErrNotFound = errors.New("not found")
+	// ErrSlotTaken is returned when another trigger has decided the slot, or the
+	// caller's own identity, that a trigger was to own.
+	ErrSlotTaken = errors.New("another trigger has decided that slot")
+	// ErrLockTaken is returned when a run was to take a lock that a running run
+	// still has.
+	ErrLockTaken = errors.New("a running run has the lock")
 	// ErrPaused is returned when a person has paused the job.
 	ErrPaused = errors.New("paused")
 	// ErrUnavailable is returned when the database cannot be used: unreachable,

@@ -47,16 +47,23 @@ type Desk interface {
 	// Holder is the run that has the lock, in any state, or nil. Its lease may
 	// have ended.
 	Holder() *Run
-	// Job reads the job's state.
+	// Job reads the job's state; [ErrNotFound] when it was never registered.
 	Job(ctx context.Context, name string) (JobState, error)
 	// Waiting lists the lock's waiting triggers, oldest first.
 	Waiting(ctx context.Context) ([]Trigger, error)
-	// Live lists the live runs of a job, also those without the lock.
+	// Owner is the trigger that decided a slot of a job or, when slot is zero, the
+	// external ID; nil when nobody has decided it.
+	Owner(ctx context.Context, job string, slot time.Time, externalID string) (*Trigger, error)
+	// Live lists the running runs of a job whose lease has not ended, also those
+	// without the lock.
 	Live(ctx context.Context, job string) ([]Run, error)
-	// PutTrigger inserts the trigger, or updates it when it exists.
+	// PutTrigger inserts the trigger, or updates the one with its ID. It returns
+	// [ErrSlotTaken] when another trigger owns the slot (or, without a slot, the
+	// external ID); the decision may then go on.
 	PutTrigger(ctx context.Context, t Trigger) error
-	// StartRun inserts a running run with the given lease and, if takeLock, makes
-	// it the lock's. It fills the run's times.
+	// StartRun inserts a running run with the lease LeaseFor and, if takeLock,
+	// makes it the lock's, which fails with [ErrLockTaken] until a running holder
+	// was ended or marked lost. It fills the run's times.
 	StartRun(ctx context.Context, r *Run, takeLock bool) error
 	// EndRun ends a running run that carries this token and frees its lock. It
 	// returns [ErrStaleFence] when the run is not running or not this token's.
@@ -115,8 +122,11 @@ type TriggerFilter struct {
 	Decision Decision
 	Run      string
 	Blocking string
-	Suffix   string
-	Limit    int
+	// Slot and ExternalID find the triggers of one request, owner or not.
+	Slot       time.Time
+	ExternalID string
+	Suffix     string
+	Limit      int
 }
 
 // OutcomeFilter selects outcomes, newest first.

@@ -70,8 +70,11 @@ const (
 
 // Trigger is a request that a job run, and what was decided about it.
 type Trigger struct {
-	ID     string `json:"id"`
-	Job    string `json:"job"`
+	ID  string `json:"id"`
+	Job string `json:"job"`
+	// Lock is the lock that it is decided under. Default: the desk's, else the
+	// job's name.
+	Lock   string `json:"lock,omitempty"`
 	Origin Origin `json:"origin"`
 	// Slot is the instant of the schedule, in UTC; zero when there is none.
 	Slot time.Time `json:"slot,omitzero"`
@@ -93,7 +96,8 @@ type Trigger struct {
 	BlockingUntil  time.Time `json:"blocking_until,omitzero"`
 	// Covered lists the slots that a coalesced or catch-up trigger stands for.
 	Covered []time.Time `json:"covered_slots,omitempty"`
-	// OwnsSlot is true only on the row that decided the slot.
+	// OwnsSlot is true only on the row that decided the slot or, without a slot,
+	// the ExternalID.
 	OwnsSlot bool `json:"owns_slot,omitempty"`
 	// Executor of a waiting trigger: "any", or a waiter's holder.
 	Executor string `json:"executor,omitempty"`

@@ -1,5 +1,10 @@
 package sqlstore
 
+import (
+	"context"
+	"database/sql"
+)
+
 // Class is what an error means for the transaction that met it.
 type Class int
 
@@ -24,6 +29,9 @@ const (
 	ClassMissing
 	// ClassDenied is a missing privilege.
 	ClassDenied
+	// ClassUnavailable is a database that cannot be used and will not be usable
+	// by waiting, such as a file that cannot be opened or a wrong password.
+	ClassUnavailable
 )
 
 // Dialect describes a database to the executor. It is data, made once per store.
@@ -32,8 +40,20 @@ type Dialect struct {
 	Name string
 	// Statements are the files of query/.
 	Statements Files
-	// Migrations are the files of schema/, by name "0001_what".
+	// Migrations are the files of schema/, by name "0001_what". "0000_meta" makes
+	// the table that remembers which others were applied. Each may hold several
+	// statements; every one must do nothing when it was done before.
 	Migrations Files
+	// TransactionalDDL is true when schema changes can be rolled back. Where it is
+	// false, migrations run on a second connection while the first one holds a
+	// row of dibs_meta, and therefore must never alter that table.
+	TransactionalDDL bool
+	// BeforeMigrate prepares the database outside of any transaction; nil:
+	// nothing to prepare.
+	BeforeMigrate func(context.Context, *sql.DB) error
+	// Identity names the server and database that the tables are really on, so
+	// that a restored copy is noticed. meta holds the rows of meta_read.
+	Identity func(ctx context.Context, q Querier, meta map[string]string) (string, error)
 	// Quote quotes one identifier part.
 	Quote func(ident string) string
 	// Placeholder writes the n-th bind, counting from 1.
@@ -50,4 +70,11 @@ type Dialect struct {
 	BeginImmediate string
 	// Classify tells what an error means.
 	Classify func(error) Class
+	// Columns writes the SQL around the columns of users' own tables.
+	Columns ColumnSQL
+}
+
+// Querier reads: a *sql.DB, *sql.Conn or *sql.Tx.
+type Querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }

@@ -64,6 +64,16 @@ func LoadFiles(fsys fs.FS, dir string) (Files, error) {
 	return files, nil
 }
 
+// MustLoadFiles is LoadFiles for files that were embedded when the program was
+// built; it panics when they cannot be read.
+func MustLoadFiles(fsys fs.FS, dir string) Files {
+	files, err := LoadFiles(fsys, dir)
+	if err != nil {
+		panic(err)
+	}
+	return files
+}
+
 // Names lists the statements in order.
 func (f Files) Names() []string {
 	names := make([]string, 0, len(f))

@@ -22,6 +22,8 @@ type Config struct {
 	// Skew is added to every lease end on clusters whose nodes' clocks differ by
 	// up to this much.
 	Skew time.Duration
+	// Installation is the identity that the database must have; empty: any.
+	Installation string
 }
 
 // Store runs a dialect's statements over a *sql.DB. It is safe for concurrent
@@ -31,7 +33,9 @@ type Store struct {
 	dialect       *Dialect
 	schema        string
 	skew          time.Duration
+	installation  string
 	conflictPause time.Duration
+	compiled      sync.Map // of our own statements, by what was asked for
 
 	reserved reserved
 }
@@ -42,7 +46,8 @@ func New(c Config) *Store {
 	if c.Dialect.BeginImmediate != "" {
 		pause = 2 * time.Millisecond // one writer at a time: short, random waits are fair
 	}
-	return &Store{db: c.DB, dialect: c.Dialect, schema: c.Schema, skew: c.Skew, conflictPause: pause}
+	return &Store{db: c.DB, dialect: c.Dialect, schema: c.Schema, skew: c.Skew,
+		installation: c.Installation, conflictPause: pause}
 }
 
 // DB is the pool the store was made with.
@@ -103,7 +108,7 @@ func (s *Store) InReservedTx(ctx context.Context, what string, fn func(context.C
 			s.reserved.conn = conn
 		}
 		err := s.once(ctx, s.reserved.conn, fn)
-		if c := s.classOf(err); c == ClassConnection || c == ClassReadOnly {
+		if c := s.classOf(ctx, err); c == ClassConnection || c == ClassReadOnly {
 			_ = s.reserved.conn.Close() // it is broken; the next try takes another
 			s.reserved.conn = nil
 		}
@@ -111,9 +116,10 @@ func (s *Store) InReservedTx(ctx context.Context, what string, fn func(context.C
 	})
 }
 
-func (s *Store) classOf(err error) Class {
+// classOf is the class of an error, ClassOther for none.
+func (s *Store) classOf(ctx context.Context, err error) Class {
 	if err == nil {
 		return ClassOther
 	}
-	return s.classify(context.Background(), err)
+	return s.classify(ctx, err)
 }

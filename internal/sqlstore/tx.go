@@ -152,19 +152,32 @@ func (s *Store) once(ctx context.Context, conn *sql.Conn, fn func(context.Contex
 	if err != nil {
 		return &txError{fmt.Errorf("begin: %w", err), s.classify(ctx, err)}
 	}
-	if err := fn(ctx, tx); err != nil {
-		tx.rollback(ctx)
+	if err := run(ctx, tx, fn); err != nil {
 		return &txError{err, s.classify(ctx, err)}
 	}
 	if err := tx.commit(ctx); err != nil {
 		class := s.classify(ctx, err)
-		if class == ClassRetry {
-			tx.rollback(ctx) // refused, as a certification failure is: nothing was written
+		// Refused, as a certification failure is, or undone by us: nothing was
+		// written.
+		if undone := tx.rollback(ctx); undone || class == ClassRetry {
 			return &txError{fmt.Errorf("commit: %w", err), class}
 		}
 		return &txError{fmt.Errorf("commit: %w: %w", dibs.ErrUnanswered, err), class}
 	}
 	return nil
+}
+
+// run calls fn and rolls back when it fails or panics.
+func run(ctx context.Context, tx *Tx, fn func(context.Context, *Tx) error) error {
+	finished := false
+	defer func() {
+		if !finished {
+			tx.rollback(ctx)
+		}
+	}()
+	err := fn(ctx, tx)
+	finished = err == nil
+	return err
 }
 
 func (s *Store) begin(ctx context.Context, conn *sql.Conn) (*Tx, error) {
@@ -184,18 +197,20 @@ func (t *Tx) commit(ctx context.Context) error {
 	return err
 }
 
-// rollback undoes the transaction; a connection on which that fails is thrown
-// away, since nobody may inherit a half-open transaction.
-func (t *Tx) rollback(ctx context.Context) {
+// rollback undoes the transaction and tells whether the database said so. A
+// connection on which that fails is thrown away, since nobody may inherit a
+// half-open transaction.
+func (t *Tx) rollback(ctx context.Context) bool {
 	if t.tx != nil {
-		_ = t.tx.Rollback() // database/sql discards the connection when this fails
-		return
+		return t.tx.Rollback() == nil // database/sql discards the connection otherwise
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if _, err := t.conn.ExecContext(ctx, "ROLLBACK"); err != nil {
 		_ = t.conn.Raw(func(any) error { return driver.ErrBadConn })
+		return false
 	}
+	return true
 }
 
 func (s *Store) classify(ctx context.Context, err error) Class {
@@ -205,6 +220,9 @@ func (s *Store) classify(ctx context.Context, err error) Class {
 	}
 	if ctx.Err() != nil {
 		return ClassOther
+	}
+	if dibs.Retryable(err) {
+		return ClassRetry // a caller's own error asks for it
 	}
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
 		return ClassConnection
@@ -240,6 +258,28 @@ func (s *Store) repeat(ctx context.Context, what string, fn func() error) error 
 	}
 }
 
+// reading calls fn again while the database is merely busy. A lost connection is
+// reported at once: whoever only reads can decide to ask again.
+func (s *Store) reading(ctx context.Context, what string, fn func() error) error {
+	var final error
+	err := s.repeat(ctx, what, func() error {
+		err := fn()
+		if err == nil {
+			return nil
+		}
+		failed := &txError{err, s.classify(ctx, err)}
+		if failed.class == ClassRetry {
+			return failed
+		}
+		final = failed
+		return nil
+	})
+	if final != nil {
+		return fmt.Errorf("%s: %w", what, s.explain(final))
+	}
+	return err
+}
+
 // pauseLimit keeps conflicts on a busy database short, so that waiting stays
 // fair, and lets a dead database rest.
 func (s *Store) pauseLimit(err error) time.Duration {
@@ -253,7 +293,11 @@ func (s *Store) pauseLimit(err error) time.Duration {
 // explain adds the sentinel that callers branch on.
 func (s *Store) explain(err error) error {
 	var te *txError
-	if errors.As(err, &te) && (te.class == ClassConnection || te.class == ClassReadOnly) && !errors.Is(err, dibs.ErrUnanswered) {
+	if !errors.As(err, &te) || errors.Is(err, dibs.ErrUnanswered) {
+		return err
+	}
+	switch te.class {
+	case ClassConnection, ClassReadOnly, ClassUnavailable:
 		return fmt.Errorf("%w: %w", dibs.ErrUnavailable, err)
 	}
 	return err

@@ -1,0 +1,2 @@
+-- The immediate transaction is the lock.
+SELECT 1

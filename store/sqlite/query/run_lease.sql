@@ -1,0 +1,3 @@
+SELECT lease_end, stop_by, {clock}
+FROM {schema}dibs_runs
+WHERE id = :id AND token = :token
