@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// liveLine is the line at the bottom of a terminal that is written over. A nil
+// line shows nothing, which is what everything but a terminal gets.
+type liveLine struct {
+	out   *output
+	shown bool
+	last  time.Time
+}
+
+// redraw is the least time between two drawings.
+const redraw = 100 * time.Millisecond
+
+// show writes the line over the last one, not more often than people can read.
+func (l *liveLine) show(text string) {
+	if l == nil || text == "" || l.shown && time.Since(l.last) < redraw {
+		return
+	}
+	if w := l.out.width(); w > 1 && utf8.RuneCountInString(text) > w-1 {
+		text = string([]rune(text)[:w-2]) + "…"
+	}
+	fmt.Fprint(l.out.w, "\r\x1b[K"+l.out.paint(faint, text))
+	l.shown, l.last = true, time.Now()
+}
+
+// clear removes the line, so that another can be written in its place.
+func (l *liveLine) clear() {
+	if l == nil || !l.shown {
+		return
+	}
+	fmt.Fprint(l.out.w, "\r\x1b[K")
+	l.shown = false
+}
+
+// status is the live line's text: what is done, how fast, and what is left of
+// the lease. Called under mu.
+func (p *printer) status() string {
+	var parts []string
+	for name, s := range p.runs {
+		c := s.counts
+		if c.Selected == 0 {
+			continue
+		}
+		done := c.Ended()
+		took := max(time.Since(s.began), time.Millisecond)
+		text := fmt.Sprintf("  %d/%d done", done, c.Selected)
+		if bad := c.Failed + c.Rejected + c.Uncertain + c.Held; bad > 0 {
+			text += fmt.Sprintf(", %d failed", bad)
+		}
+		text += fmt.Sprintf("  %.1f/s", float64(done)/took.Seconds())
+		if !s.until.IsZero() {
+			text += "  lease " + span(max(time.Until(s.until), 0)) + " left"
+		}
+		if p.many {
+			text = "  " + name + text
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "  |")
+}

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// Main runs one command and returns the process's exit code. Args lack the
+// program's name. Cancelling ctx asks running work to stop gracefully; its
+// cause should then be [dibs.ErrStopping].
+func Main(ctx context.Context, p Program, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{program: p.withDefaults(), in: stdin, log: stderr}
+	a.out = newOutput(stdout, a.env)
+	defer a.close()
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	return a.finish(cmd, err)
+}
+
+// The five groups of the help text.
+const (
+	groupRun   = "run"
+	groupSee   = "see"
+	groupAct   = "act"
+	groupProve = "prove"
+	groupSetup = "setup"
+)
+
+// root builds the tree of commands. Nothing is opened or read here, so that
+// help, completion and version cost nothing.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   a.program.Name,
+		Short: "Give each piece of scheduled work to exactly one run",
+		Long: "dibs gives each piece of scheduled work to exactly one run. Whoever asks (timer,\n" +
+			"second timer, retry, \"run now\") must win one atomic claim in the database that\n" +
+			"holds your data: PostgreSQL, MariaDB/MySQL, or a SQLite file.",
+		Example:       "  dibs init\n  dibs adopt account_config --key account_id --apply\n  dibs tick crm-sync\n  dibs status",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	for _, g := range []cobra.Group{
+		{ID: groupRun, Title: "Run:"}, {ID: groupSee, Title: "See:"}, {ID: groupAct, Title: "Act:"},
+		{ID: groupProve, Title: "Prove:"}, {ID: groupSetup, Title: "Set up:"},
+	} {
+		root.AddGroup(&g)
+	}
+	f := root.PersistentFlags()
+	f.StringVar(&a.flags.db, "db", "", "database: sqlite:PATH, postgres://… or mysql://… (default: $DIBS_DATABASE_URL, the file, …)")
+	f.StringVar(&a.flags.config, "config", "", "configuration file (default: ./dibs.yaml, $DIBS_CONFIG, …)")
+	f.BoolVar(&a.flags.allowLocal, "allow-local-db", false, "accept a SQLite file on a network file system or in a container's own layer")
+	for _, c := range a.commands() {
+		root.AddCommand(c)
+	}
+	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
+	root.SetCompletionCommandGroupID(groupSetup)
+	return root
+}
+
+// commands lists every command, in the order of the groups.
+func (a *app) commands() []*cobra.Command {
+	return []*cobra.Command{
+		a.runCommand(), a.tickCommand(), a.triggerCommand(),
+		a.demoCommand(),
+		a.initCommand(), a.migrateCommand(), a.printCommand(), a.versionCommand(),
+	}
+}
+
+// command completes c with what every command has: its group, and a body whose
+// errors are told apart from cobra's own, which are all faults of usage.
+func command(group string, c *cobra.Command, body func(cmd *cobra.Command, args []string) error) *cobra.Command {
+	c.GroupID = group
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := body(cmd, args); err != nil {
+			return &bodyError{err}
+		}
+		return nil
+	}
+	return c
+}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dibs-run/dibs"
+	"github.com/dibs-run/dibs/runner"
+)
+
+// runFlags are the choices of run.
+type runFlags struct {
+	act
+	key  string
+	json bool
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run JOB",
+		Short: "Run a job here and now, as a person",
+		Long: "Runs a configured job here and now, or with --key one of its rows, which then\n" +
+			"need not be due. The overlap policy holds for you as for everybody: when another\n" +
+			"run has what you ask for, the answer is who has it and until when (exit 75).",
+		Example:           "  dibs run crm-sync\n  dibs run crm-sync --key acct-0007 --why 'customer called'",
+		ValidArgsFunction: a.completeJobs,
+	}
+	c.Flags().SetInterspersed(false)
+	c.Flags().StringVar(&f.key, "key", "", "only the row with this key")
+	c.Flags().BoolVar(&f.json, "json", false, "write JSON")
+	f.flags(c)
+	return command(groupRun, c, func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usageError("name the job")
+		}
+		name, rest := args[0], args[1:]
+		if len(rest) > 0 && rest[0] != "--" { // run JOB --key K: flags may follow the name
+			if err := cmd.Flags().Parse(rest); err != nil {
+				return usageError("%v", err)
+			}
+			rest = cmd.Flags().Args()
+		}
+		if len(rest) > 0 {
+			return usageError("%q: run takes one job", rest[0])
+		}
+		return a.run(cmd.Context(), name, f)
+	})
+}
+
+// run brings a person's trigger and works it.
+func (a *app) run(ctx context.Context, name string, f runFlags) error {
+	works, err := a.choose(ctx, []string{name})
+	if err != nil {
+		return err
+	}
+	store, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	return a.runHere(ctx, store, works[0], f)
+}
+
+// runHere runs one job in this process. A refusal is not fine: a person waits
+// for the answer.
+func (a *app) runHere(ctx context.Context, store Store, w *work, f runFlags) error {
+	p := a.newPrinter([]*work{w}, f.json)
+	r, err := a.runner(store, []*work{w}, p, f.actor())
+	if err != nil {
+		return err
+	}
+	p.begin(r.Holder())
+	report, err := r.Do(ctx, runner.Ask{Job: w.Name, Key: f.key, Origin: dibs.OriginManual, By: f.actor(), Why: f.why})
+	res := judge(w, report, err, true)
+	p.ended(ctx, store, res)
+	return a.conclude(p, []result{res})
+}

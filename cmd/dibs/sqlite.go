@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	_ "github.com/ncruces/go-sqlite3/driver" // registers "sqlite3"
+
+	"github.com/dibs-run/dibs"
+	"github.com/dibs-run/dibs/cli"
+	"github.com/dibs-run/dibs/store/sqlite"
+)
+
+// sqliteStore owns its pool.
+type sqliteStore struct {
+	*sqlite.Store
+	db *sql.DB
+}
+
+// Close closes the pool.
+func (s sqliteStore) Close() error { return s.db.Close() }
+
+func openSQLite(ctx context.Context, d cli.Database) (cli.Store, error) {
+	if !d.AllowLocal {
+		if err := sqlite.CheckFile(d.DSN); err != nil {
+			return nil, err
+		}
+	}
+	if err := makeFile(d.DSN, d.Create); err != nil {
+		return nil, err
+	}
+	name, err := sqliteName(d.DSN)
+	if err != nil {
+		return nil, err
+	}
+	db, err := sql.Open("sqlite3", name)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", dibs.ErrUnavailable, err)
+	}
+	if err := pool(ctx, db, d.Conns); err != nil {
+		return nil, err
+	}
+	return sqliteStore{sqlite.Open(sqlite.Config{DB: db, Installation: d.Installation}), db}, nil
+}
+
+// makeFile makes a missing file that its owner alone may read, or says that it
+// is missing.
+func makeFile(path string, create bool) error {
+	_, err := os.Stat(path)
+	switch {
+	case err == nil:
+		return nil
+	case !errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%w: %w", dibs.ErrUnavailable, err)
+	case !create:
+		return fmt.Errorf("%w: there is no such file; run dibs init to make it", dibs.ErrUnavailable)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("%w: %w", dibs.ErrUnavailable, err)
+	}
+	return f.Close()
+}
+
+// sqliteName is the name that the driver opens. Waiting inside SQLite is kept
+// short, since the store's own is fair; FULL survives a power cut; the
+// write-ahead log gets the mode of the file itself.
+func sqliteName(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", dibs.ErrUnavailable, err)
+	}
+	u := url.URL{Scheme: "file", Path: path}
+	q := url.Values{"_pragma": {"busy_timeout(50)", "synchronous(FULL)"}, "_txlock": {"immediate"}, "modeof": {path}}
+	u.RawQuery = q.Encode()
+	return u.String(), nil
+}
