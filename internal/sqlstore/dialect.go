@@ -70,6 +70,8 @@ type Dialect struct {
 	BeginImmediate string
 	// Classify tells what an error means.
 	Classify func(error) Class
+	// OneStatementSettle is true when settle also writes the outcome rows.
+	OneStatementSettle bool
 	// Columns writes the SQL around the columns of users' own tables.
 	Columns ColumnSQL
 }

@@ -1,0 +1,286 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/dibs-run/dibs"
+)
+
+// record is one row as the database sent it: texts by the names that the
+// statement gave its columns. Everything is read as text, so that no driver's
+// idea of a type comes between.
+type record map[string]sql.NullString
+
+// records hands every row of a result to fn.
+func (t *Tx) records(ctx context.Context, st Statement, b Binds, fn func(record) error) error {
+	return t.Query(ctx, st, b, func(rows *sql.Rows) error { return scanRecord(rows, fn) })
+}
+
+func scanRecord(rows *sql.Rows, fn func(record) error) error {
+	names, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	values := make([]sql.NullString, len(names))
+	into := make([]any, len(names))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	if err := rows.Scan(into...); err != nil {
+		return err
+	}
+	rec := make(record, len(names))
+	for i, n := range names {
+		rec[n] = values[i]
+	}
+	return fn(rec)
+}
+
+func (r record) text(name string) string { return r[name].String }
+
+// number reads an integer; NULL and a column that is not there are zero.
+func (r record) number(name string) (int64, error) {
+	v := r[name]
+	if !v.Valid || v.String == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(v.String, 10, 64)
+	if err == nil {
+		return n, nil
+	}
+	if f, ferr := strconv.ParseFloat(v.String, 64); ferr == nil && f == math.Trunc(f) && math.Abs(f) < 1<<63 {
+		return int64(f), nil
+	}
+	return 0, fmt.Errorf("%s is %q, not an integer", name, v.String)
+}
+
+// instant reads microseconds; NULL is the zero time. Go's zero time itself, which
+// some programs store, is moved by a microsecond so that it stays a time.
+func (r record) instant(name string) (time.Time, error) {
+	if !r[name].Valid {
+		return time.Time{}, nil
+	}
+	n, err := r.number(name)
+	if err != nil {
+		return time.Time{}, err
+	}
+	t := time.UnixMicro(n).UTC()
+	if t.IsZero() {
+		t = t.Add(time.Microsecond)
+	}
+	return t, nil
+}
+
+// reader collects the first thing that could not be read.
+type reader struct {
+	rec record
+	err error
+}
+
+func (r *reader) number(name string) int64 {
+	n, err := r.rec.number(name)
+	r.note(err)
+	return n
+}
+
+func (r *reader) instant(name string) time.Time {
+	t, err := r.rec.instant(name)
+	r.note(err)
+	return t
+}
+
+func (r *reader) note(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+func (m *mapping) key(rec record) dibs.Key {
+	key := make(dibs.Key, len(m.keys))
+	for i := range m.keys {
+		key[i] = rec.text("k" + strconv.Itoa(i))
+	}
+	return key
+}
+
+// held reads a row that a claim has taken. What cannot be read is the row's own
+// problem.
+func (m *mapping) held(rec record, token dibs.Token, lease time.Duration) dibs.Held {
+	r := reader{rec: rec}
+	h := dibs.Held{
+		Key: m.key(rec), Token: token,
+		Stamp:    r.instant("stamp"),
+		Attempts: int(r.number("attempts")),
+		Prior: dibs.Prior{
+			Status:      m.state(rec.text("status")),
+			StartedAt:   r.instant("started"),
+			ClaimableAt: r.instant("claimable"),
+			Token:       dibs.Token(rec.text("token")),
+			Fence:       dibs.Fence(r.number("fence")),
+			Expirations: int(r.number("expirations")),
+		},
+		LastSuccess: r.instant("success"),
+	}
+	if m.two {
+		h.Fence, h.EndsAt = dibs.Fence(h.Stamp.UnixMicro()), h.Stamp.Add(lease)
+	} else {
+		h.Fence, h.EndsAt = dibs.Fence(r.number("new_fence")), r.instant("ends")
+		h.Expirations, h.Cycle = int(r.number("new_expirations")), r.number("new_cycle")
+	}
+	payload, err := m.payload(rec)
+	r.note(err)
+	if h.Payload = payload; r.err != nil {
+		h.Problem = r.err.Error()
+	}
+	return h
+}
+
+// row reads a row that was only looked at.
+func (m *mapping) row(rec record) dibs.Row {
+	r := reader{rec: rec}
+	row := dibs.Row{
+		Key: m.key(rec), Label: rec.text("status"), Status: m.state(rec.text("status")),
+		StartedAt: r.instant("started"), ClaimableAt: r.instant("claimable"),
+		Token: dibs.Token(rec.text("token")), Fence: dibs.Fence(r.number("fence")),
+		Attempts: int(r.number("attempts")), Expirations: int(r.number("expirations")),
+		Cycle: r.number("cycle"), LastSuccess: r.instant("success"), LastError: rec.text("last_error"),
+		Filtered: r.number("filtered") != 0, Now: r.instant("now"),
+	}
+	row.Run = row.Token.Run()
+	if m.two {
+		row.Fence = dibs.Fence(max(0, row.StartedAt.UnixMicro()))
+	}
+	payload, err := m.payload(rec)
+	r.note(err)
+	if row.Payload = payload; r.err != nil && row.LastError == "" {
+		row.LastError = r.err.Error()
+	}
+	return row
+}
+
+// payload makes the JSON object of the selected columns.
+func (m *mapping) payload(rec record) (json.RawMessage, error) {
+	if len(m.selects) == 0 {
+		return nil, nil
+	}
+	var b strings.Builder
+	for i, c := range m.selects {
+		name, err := json.Marshal(c.Name)
+		if err != nil {
+			return nil, fmt.Errorf("column %s: %w", c.Name, err)
+		}
+		value := "null"
+		if v := rec["p"+strconv.Itoa(i)]; v.Valid {
+			if value, err = decodePayload(v.String); err != nil {
+				return nil, fmt.Errorf("column %s: %w", c.Name, err)
+			}
+		}
+		b.WriteString([]string{"{", ","}[min(i, 1)])
+		b.Write(name)
+		b.WriteByte(':')
+		b.WriteString(value)
+	}
+	b.WriteByte('}')
+	return json.RawMessage(b.String()), nil
+}
+
+// decodePayload turns a value, marked with its kind by the first byte, into
+// JSON:
+//
+//	n number, kept digit by digit     t text        b bytes in hex → base64
+//	o boolean (0, 1, t, f)            j JSON        u microseconds → RFC 3339, UTC
+//	f floating point
+func decodePayload(v string) (string, error) {
+	if v == "" {
+		return "", fmt.Errorf("has no kind")
+	}
+	kind, rest := v[0], v[1:]
+	switch kind {
+	case 'n', 'f':
+		if json.Valid([]byte(rest)) {
+			return rest, nil
+		}
+		if f, err := strconv.ParseFloat(rest, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
+			return jsonText(f)
+		}
+		return "", fmt.Errorf("%q is no number in JSON", rest)
+	case 't':
+		if !utf8.ValidString(rest) {
+			return "", fmt.Errorf("is not valid UTF-8")
+		}
+		return jsonText(rest)
+	case 'o':
+		return strconv.FormatBool(rest == "1" || strings.HasPrefix(rest, "t")), nil
+	case 'j':
+		if !json.Valid([]byte(rest)) {
+			return "", fmt.Errorf("is not valid JSON")
+		}
+		return rest, nil
+	case 'u':
+		n, err := strconv.ParseInt(rest, 10, 64)
+		if err != nil {
+			return "", fmt.Errorf("%q is no time", rest)
+		}
+		return jsonText(time.UnixMicro(n).UTC().Format(time.RFC3339Nano))
+	case 'b':
+		raw, err := hex.DecodeString(rest)
+		if err != nil {
+			return "", fmt.Errorf("is not hex: %w", err)
+		}
+		return jsonText(base64.StdEncoding.EncodeToString(raw))
+	}
+	return "", fmt.Errorf("has an unknown kind %q", string(kind))
+}
+
+func jsonText(v any) (string, error) {
+	b, err := json.Marshal(v)
+	return string(b), err
+}
+
+// item is one element of the JSON array in which a batch travels: texts only,
+// so that no number loses digits on the way. A field that is absent is NULL.
+type item map[string]string
+
+func (it item) number(name string, n int64) { it[name] = strconv.FormatInt(n, 10) }
+
+func (it item) instant(name string, t time.Time) {
+	if !t.IsZero() {
+		it.number(name, t.UnixMicro())
+	}
+}
+
+func keyed(key dibs.Key) item {
+	it := item{}
+	for i, part := range key {
+		it["k"+strconv.Itoa(i)] = part
+	}
+	return it
+}
+
+// encodeItems makes the one parameter of a batch.
+func encodeItems(items []item) (string, error) {
+	b, err := json.Marshal(items)
+	if err != nil {
+		return "", fmt.Errorf("encode items: %w", err)
+	}
+	return string(b), nil
+}
+
+// fields names the fields that items of a statement may have.
+func (m *mapping) fields(more ...string) []string {
+	var out []string
+	for i := range m.keys {
+		out = append(out, "k"+strconv.Itoa(i))
+	}
+	return append(out, more...)
+}

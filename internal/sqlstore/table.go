@@ -1,0 +1,444 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dibs-run/dibs"
+)
+
+// mapping is a user's table resolved against the catalogue.
+type mapping struct {
+	dibs.Table
+	two bool
+
+	keys        []Column
+	status      Column
+	startedAt   Column
+	claimableAt Column // the rest is absent from a two-column table
+	claimToken  Column
+	fence       Column
+	attempts    Column
+	expirations Column
+	cycle       Column // absent from a one-shot table that has none
+	lastSuccess Column // absent unless mapped, as lastError
+	lastError   Column
+	selects     []Column
+}
+
+func (c Column) there() bool { return c.Name != "" }
+
+// catalogue is what the database says of one table.
+type catalogue struct {
+	schema, name string
+	kind         string // "table", or what it is instead
+	engine       string // empty, or a storage engine that cannot be used
+	zoneShifts   bool   // the session's zone has daylight saving
+	columns      []CatalogColumn
+	unique       [][]string
+}
+
+// resolve reads the catalogue and fits the table to it. All faults are reported
+// together, each a [dibs.ConfigError].
+func (s *Store) resolve(ctx context.Context, t dibs.Table) (*mapping, error) {
+	if t.Name == "" {
+		return nil, &dibs.ConfigError{Subject: "table", Field: "name", Problem: "is missing", Fix: "name the table to claim from"}
+	}
+	cat, err := s.readCatalogue(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	r := resolver{store: s, cat: cat, m: &mapping{Table: t}}
+	r.m.Schema, r.m.Name = cat.schema, cat.name
+	r.m.Columns = t.Columns.WithDefaults()
+	r.m.Labels = t.Labels.WithDefaults(t.OneShot)
+	r.kind()
+	if len(r.faults) == 0 {
+		r.fields()
+		r.key()
+		r.states()
+	}
+	if len(r.faults) == 0 {
+		if err := r.times(ctx); err != nil {
+			return nil, err
+		}
+		r.where()
+	}
+	if len(r.faults) > 0 {
+		return nil, errors.Join(r.faults...)
+	}
+	return r.m, nil
+}
+
+// resolver collects faults while it fits a table to the catalogue.
+type resolver struct {
+	store  *Store
+	cat    *catalogue
+	m      *mapping
+	faults []error
+}
+
+func (r *resolver) fault(field, problem, fix string) {
+	r.faults = append(r.faults, &dibs.ConfigError{
+		Subject: "table " + r.m.Table.String(), Field: field, Problem: problem, Fix: fix,
+	})
+}
+
+func (r *resolver) kind() {
+	if r.cat.kind != "table" {
+		r.fault("", "is a "+r.cat.kind+", not a table", "name the table behind it: a claim has to lock its rows")
+	}
+	if r.cat.engine != "" {
+		r.fault("", "uses the storage engine "+r.cat.engine+", which has no transactions",
+			"run ALTER TABLE "+r.cat.name+" ENGINE=InnoDB")
+	}
+}
+
+// column finds a column by the name it is mapped to.
+func (r *resolver) column(name string) (Column, bool) {
+	for _, c := range r.cat.columns {
+		if r.store.dialect.Columns.SameName(c.Name, name) {
+			return r.store.dialect.Columns.Resolve(c), true
+		}
+	}
+	return Column{}, false
+}
+
+// need finds a column or records that it is missing.
+func (r *resolver) need(name, why string) Column {
+	c, ok := r.column(name)
+	if !ok {
+		fix := "add it, or map another one under columns"
+		if near := nearest(name, r.columnNames()); near != "" {
+			fix = fmt.Sprintf("did you mean %q? Map it under columns", near)
+		}
+		r.fault("column "+name, "does not exist, and is needed "+why, fix)
+	}
+	return c
+}
+
+func (r *resolver) columnNames() []string {
+	names := make([]string, len(r.cat.columns))
+	for i, c := range r.cat.columns {
+		names[i] = c.Name
+	}
+	return names
+}
+
+// fields decides between full and two-column tables and checks the columns that
+// a claim writes.
+func (r *resolver) fields() {
+	c := r.m.Columns
+	type field struct {
+		into *Column
+		name string
+		want string // kinds
+	}
+	full := []field{
+		{&r.m.claimableAt, c.ClaimableAt, "time"}, {&r.m.claimToken, c.ClaimToken, "text"}, {&r.m.fence, c.Fence, "integer"},
+		{&r.m.attempts, c.Attempts, "integer"}, {&r.m.expirations, c.Expirations, "integer"},
+	}
+	if !r.m.OneShot {
+		full = append(full, field{&r.m.cycle, c.Cycle, "integer"})
+	}
+	var have, missing []string
+	for _, f := range full {
+		if _, ok := r.column(f.name); ok {
+			have = append(have, f.name)
+		} else {
+			missing = append(missing, f.name)
+		}
+	}
+	r.m.two = r.m.TwoColumn || len(have) == 0
+	if !r.m.two && len(missing) > 0 {
+		r.fault("columns "+strings.Join(missing, ", "),
+			"do not exist, although "+strings.Join(have, ", ")+" does: a table has all of them, or only status and started_at",
+			"add them (dibs adopt prints the DDL), map them under columns, or set two_column")
+		return
+	}
+	fields := []field{{&r.m.status, c.Status, "status"}, {&r.m.startedAt, c.StartedAt, "time"}}
+	if !r.m.two {
+		fields = append(fields, full...)
+		if r.m.OneShot {
+			if _, ok := r.column(c.Cycle); ok {
+				fields = append(fields, field{&r.m.cycle, c.Cycle, "integer"})
+			}
+		}
+		if c.LastSuccessAt != "" {
+			fields = append(fields, field{&r.m.lastSuccess, c.LastSuccessAt, "time"})
+		}
+		if c.LastError != "" {
+			fields = append(fields, field{&r.m.lastError, c.LastError, "text"})
+		}
+	}
+	for _, f := range fields {
+		*f.into = r.need(f.name, "to claim")
+		if f.into.there() {
+			r.writable(*f.into, f.want)
+		}
+	}
+	for _, n := range r.m.Select {
+		r.m.selects = append(r.m.selects, r.need(n, "by select"))
+	}
+	r.nullable()
+}
+
+// writable refuses columns that a claim cannot write or that change by
+// themselves.
+func (r *resolver) writable(c Column, want string) {
+	where := "column " + c.Name
+	switch {
+	case c.Generated:
+		r.fault(where, "is generated by the database", "map a plain column")
+	case c.OnUpdate != "":
+		r.fault(where, "changes by itself (ON UPDATE "+c.OnUpdate+")", "drop the ON UPDATE clause or map another column")
+	}
+	switch ok := true; want {
+	case "integer":
+		ok = c.Kind == KindInt || c.Kind == KindUint
+		if !ok {
+			r.fault(where, fmt.Sprintf("has type %s (%s)", c.Type, c.Kind), "make it BIGINT")
+		}
+	case "text":
+		ok = c.Kind == KindText
+		if !ok {
+			r.fault(where, fmt.Sprintf("has type %s (%s)", c.Type, c.Kind), "make it TEXT or VARCHAR(96)")
+		}
+	}
+}
+
+// Least sizes of the columns that must hold what we write.
+const leastToken = 64
+
+// nullable checks the columns that must be able to say "nothing", and those
+// that must not be too small.
+func (r *resolver) nullable() {
+	if r.m.two {
+		return
+	}
+	for _, c := range []Column{r.m.claimableAt, r.m.claimToken} {
+		if c.there() && c.NotNull {
+			r.fault("column "+c.Name, "does not allow NULL", "drop its NOT NULL: NULL means never due, or not claimed")
+		}
+	}
+	if c := r.m.claimToken; c.there() && c.Length > 0 && c.Length < leastToken {
+		r.fault("column "+c.Name, fmt.Sprintf("holds %d characters; a token needs %d", c.Length, leastToken), "make it VARCHAR(96)")
+	}
+	if c := r.m.cycle; c.there() && c.Bytes > 0 && c.Bytes < 8 {
+		r.fault("column "+c.Name, "has type "+c.Type+"; it starts at the epoch's seconds", "make it BIGINT")
+	}
+	if c := r.m.fence; c.there() && c.Bytes > 0 && c.Bytes < 4 {
+		r.fault("column "+c.Name, "has type "+c.Type+", which a fence outgrows", "make it BIGINT")
+	}
+}
+
+// key checks that the key columns name one row.
+func (r *resolver) key() {
+	names := r.m.KeyColumns()
+	if len(names) == 0 {
+		r.fault("key", "is missing", "name the key column, or keys for a composite one")
+		return
+	}
+	for _, n := range names {
+		c := r.need(n, "as key")
+		if !c.there() {
+			return
+		}
+		switch c.Kind {
+		case KindText, KindInt, KindUint, KindDecimal, KindUUID, KindBytes, KindDate, KindEnum:
+		default:
+			r.fault("column "+c.Name, fmt.Sprintf("has type %s (%s), which has no one text form for each value", c.Type, c.Kind),
+				"name another unique column as key")
+			return
+		}
+		r.m.keys = append(r.m.keys, c)
+	}
+	if !r.unique() {
+		r.fault("key "+strings.Join(names, ", "), "is neither the primary key nor unique: one claim could take two rows for one",
+			"add a unique index on exactly these columns, or name the columns of one: "+r.uniqueList())
+		return
+	}
+	if r.m.Key != "" {
+		r.m.Key = r.m.keys[0].Name
+	}
+}
+
+func (r *resolver) uniqueList() string {
+	if len(r.cat.unique) == 0 {
+		return "the table has none"
+	}
+	lists := make([]string, len(r.cat.unique))
+	for i, u := range r.cat.unique {
+		lists[i] = "(" + strings.Join(u, ", ") + ")"
+	}
+	return strings.Join(lists, ", ")
+}
+
+// unique tells whether a unique index is on exactly the key's columns, in any
+// order, none of which may be NULL. The catalogue query leaves out nullable
+// columns' indexes.
+func (r *resolver) unique() bool {
+	for _, u := range r.cat.unique {
+		if len(u) != len(r.m.keys) {
+			continue
+		}
+		found := 0
+		for _, k := range r.m.keys {
+			for _, n := range u {
+				if n == k.Name {
+					found++
+				}
+			}
+		}
+		if found == len(u) {
+			return true
+		}
+	}
+	return false
+}
+
+// states checks that every label fits the status column.
+func (r *resolver) states() {
+	c, l := r.m.status, r.m.Labels
+	if !c.there() {
+		return
+	}
+	seen := map[string]string{}
+	for _, p := range []struct{ state, label string }{
+		{"IDLE", l.Idle}, {"IN_PROGRESS", l.InProgress}, {"FAILED", l.Failed}, {"DONE", l.Done}, {"QUARANTINED", l.Quarantined},
+	} {
+		if p.label == "" {
+			continue
+		}
+		field := "column " + c.Name + ", label " + p.label
+		if problem := labelProblem(c, p.label); problem != "" {
+			r.fault(field, problem, "map "+p.state+" to an existing label under labels")
+		}
+		if other, twice := seen[p.label]; twice {
+			r.fault(field, "stands for both "+other+" and "+p.state, "give each state its own label")
+		}
+		seen[p.label] = p.state
+	}
+	if r.m.two && r.m.OneShot && r.m.TwoColumn && l.Done == "" {
+		r.fault("labels", "lacks DONE", "map DONE: a one-shot row of a two-column table has no other end")
+	}
+}
+
+func labelProblem(c Column, label string) string {
+	if strings.ContainsFunc(label, func(r rune) bool { return r < 0x20 || r == 0x7f || r == '\\' }) {
+		return "has a control character or a backslash"
+	}
+	switch c.Kind {
+	case KindText:
+		if c.Length > 0 && len([]rune(label)) > c.Length {
+			return fmt.Sprintf("is longer than the column's %d characters", c.Length)
+		}
+	case KindInt, KindUint:
+		if strings.Trim(strings.TrimPrefix(label, "-"), "0123456789") != "" || strings.Trim(label, "-") == "" {
+			return "is no number, and the column is a " + c.Type
+		}
+	case KindEnum:
+		for _, l := range c.Labels {
+			if l == label {
+				return ""
+			}
+		}
+		return "is not one of the enum's labels (" + strings.Join(c.Labels, ", ") + ")"
+	default:
+		return "cannot be held by type " + c.Type + " (" + c.Kind.String() + ")"
+	}
+	return ""
+}
+
+// times resolves how each time column holds its times.
+func (r *resolver) times(ctx context.Context) error {
+	for _, c := range []*Column{&r.m.startedAt, &r.m.claimableAt, &r.m.lastSuccess} {
+		if !c.there() {
+			continue
+		}
+		found, err := r.store.sample(ctx, r.m, *c)
+		if err != nil {
+			return err
+		}
+		resolved, err := r.store.dialect.Columns.TimeShape(*c, found)
+		if err != nil {
+			r.fault("column "+c.Name, err.Error(), "or map another column")
+			continue
+		}
+		if resolved.Form == FormSessionZone && r.cat.zoneShifts {
+			r.fault("column "+c.Name, "has type "+c.Type+", read and written in the session's zone, which has daylight saving: an hour each year would be ambiguous",
+				"make it DATETIME(6) holding UTC, or set time_zone='+00:00' for the connection")
+		}
+		*c = resolved
+	}
+	return nil
+}
+
+// FormSessionZone is the form of a time column that the database reads and
+// writes in the session's zone.
+const FormSessionZone = "session zone"
+
+func (r *resolver) where() {
+	if r.m.Where == "" {
+		return
+	}
+	if problem := checkWhere(r.m.Where, r.store.dialect.Columns.Where()); problem != "" {
+		r.fault("where", problem, "write one expression over the table's own columns")
+	}
+}
+
+// sample reads some values of a time column whose type leaves its form open.
+func (s *Store) sample(ctx context.Context, m *mapping, c Column) ([]string, error) {
+	if _, ok := s.dialect.Statements["table_sample"]; !ok {
+		return nil, nil
+	}
+	st, err := s.dialect.Compile("table_sample", Fragments{
+		"table": s.tableName(m), "column": s.dialect.Quote(c.Name),
+	})
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	err = s.read(ctx, st, Binds{}, func(rows *sql.Rows) error {
+		var v string
+		if err := rows.Scan(into(&v)); err != nil {
+			return err
+		}
+		found = append(found, v)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read times of table %s: %w", m.Table, err)
+	}
+	return found, nil
+}
+
+// leaseFits refuses a lease that the table's time columns cannot tell from none.
+func (m *mapping) leaseFits(lease time.Duration) error {
+	unit := max(m.startedAt.Unit, m.claimableAt.Unit)
+	if lease >= 2*unit {
+		return nil
+	}
+	return &dibs.ConfigError{
+		Subject: "table " + m.Table.String(), Field: "lease",
+		Problem: fmt.Sprintf("%s is too short for time columns that keep steps of %s", lease, unit),
+		Fix:     fmt.Sprintf("use a lease of at least %s, or a finer column type", 2*unit),
+	}
+}
+
+// labels decodes an enum's labels.
+func enumLabels(list string) ([]string, error) {
+	if list == "" {
+		return nil, nil
+	}
+	var out []string
+	if err := json.Unmarshal([]byte(list), &out); err != nil {
+		return nil, fmt.Errorf("enum labels %q: %w", list, err)
+	}
+	return out, nil
+}
