@@ -58,7 +58,7 @@ func (a *app) root() *cobra.Command {
 	for _, c := range a.commands() {
 		root.AddCommand(c)
 	}
-	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
+	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true, GroupID: groupSetup})
 	root.SetCompletionCommandGroupID(groupSetup)
 	return root
 }

@@ -38,6 +38,9 @@ type shown struct {
 	failed  []runner.Event
 	counts  dibs.Counts
 	until   time.Time // end of the lease as last heard of, by this process's clock
+	// head waits to be written: a run narrowed to one row has not begun before
+	// the row is won.
+	head []string
 }
 
 func (a *app) newPrinter(works []*work, asJSON bool) *printer {
@@ -89,6 +92,7 @@ func (p *printer) observe(e runner.Event) {
 	case runner.EventDecided:
 		p.decided(s, e)
 	case runner.EventClaimed:
+		p.begun(s)
 		s.claimed[e.Batch] = e.N
 		s.counts.Selected += int64(e.N)
 		s.until = time.Now().Add(e.LeaseLeft)
@@ -123,10 +127,22 @@ func (p *printer) decided(s *shown, e runner.Event) {
 		return // ended says it
 	}
 	s.began, s.offset = time.Now(), time.Until(e.Run.StartedAt)
+	s.head = []string{
+		fmt.Sprintf("%s  started %s   origin %s, %s", p.out.paint(bold, e.Job), p.out.paint(good, dibs.ShortID(e.Run.ID)), t.Origin, whyStarted(w, t)),
+		fmt.Sprintf("holder    %s   %s   %s", p.holder, leaseText(w), p.where), "",
+	}
+	if t.Key == "" {
+		p.begun(s)
+	}
+}
+
+// begun writes the head of a run, once.
+func (p *printer) begun(s *shown) {
 	p.live.clear()
-	p.out.line("%s  started %s   origin %s, %s", p.out.paint(bold, e.Job), p.out.paint(good, dibs.ShortID(e.Run.ID)), t.Origin, whyStarted(w, t))
-	p.out.line("holder    %s   %s   %s", p.holder, leaseText(w), p.where)
-	p.out.line("")
+	for _, line := range s.head {
+		p.out.line("%s", line)
+	}
+	s.head = nil
 }
 
 // whyStarted puts the decision's reason into words.

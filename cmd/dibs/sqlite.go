@@ -26,6 +26,11 @@ type sqliteStore struct {
 func (s sqliteStore) Close() error { return s.db.Close() }
 
 func openSQLite(ctx context.Context, d cli.Database) (cli.Store, error) {
+	if !d.Create {
+		if _, err := os.Stat(d.DSN); errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("%w: there is no such file; run dibs init to make it", dibs.ErrUnavailable)
+		}
+	}
 	if !d.AllowLocal {
 		if err := sqlite.CheckFile(d.DSN); err != nil {
 			return nil, err
@@ -48,17 +53,10 @@ func openSQLite(ctx context.Context, d cli.Database) (cli.Store, error) {
 	return sqliteStore{sqlite.Open(sqlite.Config{DB: db, Installation: d.Installation}), db}, nil
 }
 
-// makeFile makes a missing file that its owner alone may read, or says that it
-// is missing.
+// makeFile makes a missing file that its owner alone may read.
 func makeFile(path string, create bool) error {
-	_, err := os.Stat(path)
-	switch {
-	case err == nil:
+	if !create {
 		return nil
-	case !errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("%w: %w", dibs.ErrUnavailable, err)
-	case !create:
-		return fmt.Errorf("%w: there is no such file; run dibs init to make it", dibs.ErrUnavailable)
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
