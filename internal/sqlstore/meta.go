@@ -22,6 +22,8 @@ var (
 	errNoTables = fmt.Errorf("%w: our tables are not there; run dibs init", dibs.ErrSchema)
 	// errOlder is the schema error of a database that a migration would mend.
 	errOlder = fmt.Errorf("%w: our tables are older than this program needs; run dibs migrate", dibs.ErrSchema)
+	// errUnregistered is the schema error of tables that were made by hand.
+	errUnregistered = fmt.Errorf("%w: our tables are there but belong to no installation; run dibs init", dibs.ErrSchema)
 )
 
 // meta is what dibs_meta says, and where it was read.
@@ -51,7 +53,7 @@ func (m meta) check(expected string, known int) error {
 	case m.version < known:
 		return fmt.Errorf("%w (the database has version %d, this program %d)", errOlder, m.version, known)
 	case !m.complete():
-		return fmt.Errorf("%w: the database has our tables but was never registered; run dibs init", dibs.ErrSchema)
+		return errUnregistered
 	}
 	return nil
 }
@@ -75,7 +77,7 @@ func (s *Store) metaOf(ctx context.Context, q querier) (m meta, err error) {
 		return m, err
 	}
 	values := map[string]string{}
-	if err := query(ctx, q, st, nil, func(rows *sql.Rows) error {
+	if err := query(ctx, q, st, Binds{"schema": s.schema}, func(rows *sql.Rows) error {
 		var n, v string
 		err := rows.Scan(into(&n), into(&v))
 		values[n] = v

@@ -184,7 +184,8 @@ func (s *Store) apply(ctx context.Context, q, ddl querier, list []migration) (ap
 	if err != nil {
 		return nil, err
 	}
-	if err := m.check(s.installation, len(list)); err != nil && !errors.Is(err, errOlder) {
+	err = m.check(s.installation, len(list))
+	if err != nil && !errors.Is(err, errOlder) && !errors.Is(err, errUnregistered) {
 		return nil, err
 	}
 	for _, next := range list[min(m.version, len(list)):] {

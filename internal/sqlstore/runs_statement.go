@@ -37,7 +37,7 @@ func (s *Store) own(name string, conditions ...string) (Statement, error) {
 
 // fragments are what every statement on our own tables may include.
 func (s *Store) fragments() (Fragments, error) {
-	fr := Fragments{"schema": s.qualifier()}
+	fr := Fragments{"schema": s.qualifier(), "schema_name": s.dialect.Quote(s.schema)}
 	for _, part := range parts() {
 		text, err := keepLines(s.dialect.Statements[part], fr)
 		if err != nil {

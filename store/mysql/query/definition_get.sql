@@ -1,0 +1,1 @@
+SELECT text FROM {schema}dibs_definitions WHERE job = :job AND hash = :hash

@@ -1,0 +1,1 @@
+SELECT value FROM {schema}dibs_meta WHERE name = :lock FOR UPDATE

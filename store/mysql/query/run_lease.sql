@@ -1,0 +1,5 @@
+SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', lease_end),
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', stop_by),
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {clock})
+FROM {schema}dibs_runs
+WHERE id = :id AND token = :token

@@ -1,0 +1,1 @@
+UPDATE {schema}dibs_locks SET run = NULL WHERE name = :lock AND run = :run

@@ -1,0 +1,5 @@
+SELECT (extract(epoch FROM lease_end) * 1000000)::bigint,
+       (extract(epoch FROM stop_by) * 1000000)::bigint,
+       (extract(epoch FROM {clock}) * 1000000)::bigint
+FROM {schema}dibs_runs
+WHERE id = :id AND token = :token
