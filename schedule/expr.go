@@ -97,13 +97,15 @@ func (p *parser) checkCount(expr string, tokens []token, seconds bool) bool {
 	if seconds {
 		want = 6
 	}
+	if strings.ContainsAny(tokens[0].text[:1], `"'`+"`") {
+		p.bad.add("cron", tokens[0].pos, expr, "the quotes have become part of the expression", "quote it once")
+		return false
+	}
 	if len(tokens) == want {
 		return true
 	}
 	last := tokens[len(tokens)-1]
 	switch {
-	case strings.ContainsAny(tokens[0].text[:1], `"'`+"`"):
-		p.bad.add("cron", tokens[0].pos, expr, "the quotes have become part of the expression", "quote it once")
 	case len(tokens) == 6 && !seconds:
 		p.bad.add("cron", tokens[0].pos, expr, "has six fields, and the first would be seconds only where that is declared",
 			"set seconds: true, or remove a field")

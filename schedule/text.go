@@ -84,20 +84,21 @@ func (s *Schedule) describeTime() string {
 	}
 	text := unit("hour", s.text[fieldHour], s.clock.hour)
 	if s.text[fieldMinute] != "0" {
-		text = unit("minute", s.text[fieldMinute], s.clock.minute) + of(text)
+		text = of(unit("minute", s.text[fieldMinute], s.clock.minute), text)
 	}
 	if s.clock.second != 1 {
-		text = unit("second", s.text[fieldSecond], s.clock.second) + of(text)
+		text = of(unit("second", s.text[fieldSecond], s.clock.second), text)
 	}
 	return text
 }
 
-// of leaves out what goes without saying: every minute of every hour.
-func of(outer string) string {
-	if strings.HasPrefix(outer, "every ") && !strings.ContainsAny(outer, "0123456789") {
-		return ""
+// of joins two units and leaves out what goes without saying: "every 5
+// minutes", not "every 5 minutes of every hour".
+func of(inner, outer string) string {
+	if strings.HasPrefix(inner, "every ") && (outer == "every hour" || outer == "every minute") {
+		return inner
 	}
-	return " of " + outer
+	return inner + " of " + outer
 }
 
 func unit(name, text string, set uint64) string {
