@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/dibs-run/dibs/command"
 )
 
 // helpers are the programs that the test binary can be; each returns its exit
@@ -30,13 +32,14 @@ var helpers = map[string]func(args []string) int{
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 		return sleepHelper(args)
 	},
-	"sleep":  sleepHelper,
-	"daemon": daemonHelper,
-	"flood":  floodHelper,
-	"count":  func([]string) int { n, _ := io.Copy(io.Discard, os.Stdin); fmt.Print(n); return 0 },
-	"catch":  catchHelper,
-	"tty":    ttyHelper,
-	"stop":   func([]string) int { _ = unix.Kill(os.Getpid(), unix.SIGSTOP); return 7 },
+	"sleep":      sleepHelper,
+	"daemon":     daemonHelper,
+	"flood":      floodHelper,
+	"count":      func([]string) int { n, _ := io.Copy(io.Discard, os.Stdin); fmt.Print(n); return 0 },
+	"catch":      catchHelper,
+	"tty":        ttyHelper,
+	"foreground": foregroundHelper,
+	"identity":   func([]string) int { fmt.Println(command.Self().Boot != ""); return 0 },
 }
 
 // dieHelper ends by the signal of its first argument.
@@ -156,5 +159,18 @@ func ttyHelper(args []string) int {
 	n, err := tty.Read(line[:])
 	fg, _ := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
 	fmt.Printf("own=%v got=%q err=%v\n", fg == unix.Getpgrp(), line[:n], err)
+	return 0
+}
+
+// foregroundHelper waits until its group is the terminal's, up to 5 s, without
+// touching the terminal.
+func foregroundHelper([]string) int {
+	ok := false
+	for until := time.Now().Add(5 * time.Second); !ok && time.Now().Before(until); {
+		fg, _ := unix.IoctlGetInt(0, unix.TIOCGPGRP)
+		ok = fg == unix.Getpgrp()
+		<-time.After(5 * time.Millisecond)
+	}
+	fmt.Printf("foreground=%v\n", ok)
 	return 0
 }

@@ -84,6 +84,12 @@ func TestDrainAtTheCutIsBounded(t *testing.T) {
 		_, _ = io.Copy(w, endless{})
 	}()
 	s := newStream(r, nil, newTail(10))
+	if rest, err := s.drain(); err != nil || len(rest) < drainBytes || len(rest) > drainBytes+chunkBytes {
+		t.Errorf("drained %d bytes, %v, want about %d", len(rest), err, drainBytes)
+	}
+	if err := r.SetReadDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
 	go s.copy()
 	cut, flushed := finish([]*stream{s}, 20*time.Millisecond)
 	if !cut {

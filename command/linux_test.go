@@ -195,6 +195,21 @@ func TestCaseB72ProcessOneForwardsTERM(t *testing.T) {
 	}
 }
 
+func TestForeignProcIsNotBelieved(t *testing.T) {
+	for more, want := range map[string]string{"--mount-proc": "true\n", "--": "false\n"} {
+		prefix, isolated := asPID1(t, more)
+		if !isolated {
+			want = "true\n"
+		}
+		argv := append(prefix, selfPath(t))
+		cmd := exec.Command(argv[0], argv[1:]...)
+		cmd.Env = helperEnviron("identity")
+		if out, err := cmd.Output(); err != nil || string(out) != want {
+			t.Errorf("%s: identity known: %q, %v, want %q", more, out, err, want)
+		}
+	}
+}
+
 func onlyChild(t *testing.T, pid int) int {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))

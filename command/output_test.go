@@ -81,6 +81,24 @@ func TestBothStreamsShareTheTailInOrder(t *testing.T) {
 	}
 }
 
+func TestOneDestinationMeansOnePipe(t *testing.T) {
+	argv := []string{"sh", "-c", "[ /proc/self/fd/1 -ef /proc/self/fd/2 ]"}
+	f, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if res := run(t, command.Config{Argv: argv, Stdout: f, Stderr: f, TailBytes: 9}); res.ExitCode != 0 {
+		t.Error("stdout and stderr of one file go through two pipes, which loses their order")
+	}
+	if res := run(t, command.Config{Argv: argv, Stdout: f, Stderr: f, TailBytes: 9, CaptureStdout: 9}); res.ExitCode != 1 {
+		t.Error("stdout cannot be captured alone from one pipe")
+	}
+	if res := run(t, command.Config{Argv: argv, Stdout: f, Stderr: os.Stderr, TailBytes: 9}); res.ExitCode != 1 {
+		t.Error("two destinations share one pipe")
+	}
+}
+
 func TestCapturedStdoutIsStdoutAlone(t *testing.T) {
 	res := run(t, command.Config{Argv: []string{"sh", "-c", "echo noise >&2; echo receipt"}, CaptureStdout: 100, TailBytes: 100})
 	if string(res.Stdout) != "receipt\n" || res.StdoutDropped != 0 {

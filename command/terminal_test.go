@@ -116,6 +116,20 @@ func TestTerminalIsLentAndTakenBack(t *testing.T) {
 	}
 }
 
+func TestTerminalIsLentAtOnceToAnInteractiveCommand(t *testing.T) {
+	term, _ := newTerminal(t, `"${WRAP[@]}" "$0"`, "foreground")
+	term.shows(t, "foreground=true")
+}
+
+func TestTerminalIsLentLateWithoutAStop(t *testing.T) {
+	// A job shell would see the wrapper stop, if it stopped.
+	term, file := newTerminal(t, `set -m; "${WRAP[@]}" "$0" "$1" < /dev/null; echo ended=$?`, "tty")
+	pidIn(t, file)
+	term.typeIn(t, "hello\n")
+	term.shows(t, "ended=")
+	term.shows(t, "ended=0")
+}
+
 func TestTerminalStopAndContinue(t *testing.T) {
 	term, file := newTerminal(t, `set -m; "${WRAP[@]}" "$0" "$1"; echo stopped=$?; fg; echo ended=$?`, "tty")
 	pidIn(t, file)
