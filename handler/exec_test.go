@@ -20,19 +20,6 @@ import (
 	"github.com/dibs-run/dibs/handler"
 )
 
-// slot is the slot of the test item.
-var slot = time.Date(2026, 3, 1, 9, 0, 0, 0, time.FixedZone("", 3600))
-
-func item() dibs.Item {
-	return dibs.Item{
-		Job: "crm-sync", RunID: "run_1", Key: dibs.Key{"42"}, WorkID: "crm-sync/sync-note/42/7",
-		Fence: 3, Attempt: 2, Cycle: 7, Origin: dibs.OriginSchedule, Slot: slot,
-		WindowStart: slot.Add(-5 * time.Minute), WindowEnd: slot, Covered: []time.Time{slot},
-		Deadline: slot.Add(time.Minute), Previous: "lost:run_0",
-		Payload: json.RawMessage(`{"name":"Ada \"L\" & co/ö","big":9007199254740993,"nothing":null,"slot":"morning","evil":"a\r\nX-Injected: 1"}`),
-	}
-}
-
 func shell(script string) handler.ExecConfig {
 	return handler.ExecConfig{Argv: []string{"/bin/sh", "-c", script}}
 }
@@ -44,21 +31,6 @@ func mustExec(t *testing.T, c handler.ExecConfig) dibs.Handle {
 		t.Fatal(err)
 	}
 	return h
-}
-
-// eventually polls until the condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(10 * time.Second)
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("never happened: %s", what)
-		}
-	}
 }
 
 func TestExecVerdicts(t *testing.T) {
@@ -244,11 +216,11 @@ func TestExecStopsTheGroup(t *testing.T) {
 		grace  time.Duration
 		atOnce bool
 	}{
-		"heeds TERM":               {"sleep 600 & echo $! > pid.tmp; mv pid.tmp pid; wait", time.Minute, true},
-		"child ignores TERM":       {"(trap '' TERM; exec sleep 600) & echo $! > pid.tmp; mv pid.tmp pid; wait", 300 * time.Millisecond, false},
-		"all ignore TERM":          {"trap '' TERM; sleep 600 & echo $! > pid.tmp; mv pid.tmp pid; wait; wait", 300 * time.Millisecond, false},
-		"no grace":                 {"trap '' TERM; sleep 600 & echo $! > pid.tmp; mv pid.tmp pid; wait; wait", -1, true},
-		"child's output elsewhere": {"(trap '' TERM; exec sleep 600) >/dev/null 2>&1 & echo $! > pid.tmp; mv pid.tmp pid; wait", 300 * time.Millisecond, false},
+		"heeds TERM":               {"sleep 30 & echo $! > pid.tmp; mv pid.tmp pid; wait", 20 * time.Second, true},
+		"child ignores TERM":       {"(trap '' TERM; exec sleep 30) & echo $! > pid.tmp; mv pid.tmp pid; wait", 300 * time.Millisecond, false},
+		"all ignore TERM":          {"trap '' TERM; sleep 30 & echo $! > pid.tmp; mv pid.tmp pid; wait; wait", 300 * time.Millisecond, false},
+		"no grace":                 {"trap '' TERM; sleep 30 & echo $! > pid.tmp; mv pid.tmp pid; wait; wait", -1, true},
+		"child's output elsewhere": {"(trap '' TERM; exec sleep 30) >/dev/null 2>&1 & echo $! > pid.tmp; mv pid.tmp pid; wait", 300 * time.Millisecond, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -270,6 +242,9 @@ func TestExecStopsTheGroup(t *testing.T) {
 			}
 			if took := time.Since(began); !c.atOnce && took < c.grace {
 				t.Errorf("returned after %s, before the grace was over", took)
+			}
+			if took := time.Since(began); c.atOnce && took > 10*time.Second {
+				t.Errorf("returned after %s although all was over at once", took)
 			}
 			eventually(t, "the shell's child is gone", func() bool { return gone(pid) })
 		})
@@ -301,7 +276,7 @@ func TestExecBelievesAnExitCodeGivenDuringAStop(t *testing.T) {
 
 func TestExecDoesNotWaitForADaemon(t *testing.T) {
 	dir := t.TempDir()
-	config := shell(`sleep 600 & echo $! > pid; echo '{"id":"n-1"}'`)
+	config := shell(`sleep 30 & echo $! > pid; echo '{"id":"n-1"}'`)
 	config.Dir, config.OutputGrace = dir, 50*time.Millisecond
 	r, err := mustExec(t, config)(t.Context(), item())
 	if err != nil || r.ID != "n-1" {
