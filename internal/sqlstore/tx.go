@@ -237,13 +237,16 @@ func (s *Store) classify(ctx context.Context, err error) Class {
 const (
 	firstPause = 2 * time.Millisecond
 	mostPause  = time.Second
+	// Among writers of one file the bound shrinks with every so many tries.
+	agingTries = 8
+	leastPause = 100 * time.Microsecond
 )
 
 // repeat calls fn again while its error is retryable, with full jitter, until
 // ctx ends. Lock conflicts never end a loop; a dead database ends with ctx.
 func (s *Store) repeat(ctx context.Context, what string, fn func() error) error {
 	pause := firstPause
-	for {
+	for tries := 1; ; tries++ {
 		err := fn()
 		if err == nil {
 			return nil
@@ -251,10 +254,11 @@ func (s *Store) repeat(ctx context.Context, what string, fn func() error) error 
 		if !dibs.Retryable(err) || ctx.Err() != nil {
 			return fmt.Errorf("%s: %w", what, s.explain(err))
 		}
+		pause = min(pause, s.pauseLimit(err, tries))
 		if !wait(ctx, time.Duration(rand.Int64N(int64(pause)))+100*time.Microsecond) {
 			return fmt.Errorf("%s: %w: %w", what, context.Cause(ctx), s.explain(err))
 		}
-		pause = min(pause*2, s.pauseLimit(err))
+		pause *= 2
 	}
 }
 
@@ -280,14 +284,18 @@ func (s *Store) reading(ctx context.Context, what string, fn func() error) error
 	return err
 }
 
-// pauseLimit keeps conflicts on a busy database short, so that waiting stays
-// fair, and lets a dead database rest.
-func (s *Store) pauseLimit(err error) time.Duration {
+// pauseLimit keeps conflicts on a busy database short, and lets a dead database
+// rest. Where there is one writer at a time, whoever has waited longer asks more
+// often, so that waiting stays fair.
+func (s *Store) pauseLimit(err error, tries int) time.Duration {
 	var te *txError
-	if errors.As(err, &te) && te.class == ClassRetry {
+	if !errors.As(err, &te) || te.class != ClassRetry {
+		return mostPause
+	}
+	if s.dialect.BeginImmediate == "" {
 		return s.conflictPause
 	}
-	return mostPause
+	return max(s.conflictPause/time.Duration(1+tries/agingTries), leastPause)
 }
 
 // explain adds the sentinel that callers branch on.
