@@ -122,7 +122,8 @@ func distance(a, b string) int {
 }
 
 // segment is a stretch of instants [start, end) with one offset from UTC, in
-// seconds. The ends of time are alwaysStart and alwaysEnd.
+// seconds. The ends of time are alwaysStart and alwaysEnd. The neighbour may
+// have the same offset: beyond its table a zone is also cut at each new year.
 type segment struct{ start, end, off int64 }
 
 const (
@@ -152,7 +153,30 @@ func (s *Schedule) segmentAt(t int64) segment {
 	if !end.IsZero() {
 		g.end = end.Unix()
 	}
+	if g.start != alwaysStart && s.offsetAt(g.start) != g.off {
+		g.start = s.changeBetween(g.start, t)
+	}
+	if g.end <= t {
+		// Past the zone's table, ZoneBounds ends a year after 365 days, so
+		// that the 31 December of a leap year lies beyond its own end.
+		year, _, _ := civil(floorDiv(t, daySeconds))
+		g.end = civilDays(year+1, 1, 1) * daySeconds
+	}
 	return g
+}
+
+// changeBetween bisects for the change of the offset in (from, to]. Right
+// after the end of a zone's table, ZoneBounds answers with the start that the
+// rule for later years would have had, although the table was still in force.
+func (s *Schedule) changeBetween(from, to int64) int64 {
+	for off := s.offsetAt(to); to-from > 1; {
+		if middle := from + (to-from)/2; s.offsetAt(middle) == off {
+			to = middle
+		} else {
+			from = middle
+		}
+	}
+	return to
 }
 
 // offsetAt is the offset from UTC in force at instant t, in seconds.

@@ -1,7 +1,11 @@
 package schedule
 
 import (
+	"archive/zip"
 	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +13,75 @@ import (
 
 // border is one change of the offset.
 type border struct{ at, before, after int64 }
+
+// eachZones runs a test with the zones as this host has them, and as Go puts
+// them into a binary: those have short tables and leave the years after to a
+// rule, which package time evaluates by other code.
+func eachZones(t *testing.T, test func(t *testing.T, zones *Zones)) {
+	t.Helper()
+	t.Run("host", func(t *testing.T) { test(t, new(Zones)) })
+	t.Run("builtin", func(t *testing.T) { test(t, builtinZones(t)) })
+}
+
+func builtinZones(t testing.TB) *Zones {
+	t.Helper()
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := zip.OpenReader(filepath.Join(strings.TrimSpace(string(root)), "lib", "time", "zoneinfo.zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer data.Close()
+	zones := &Zones{loaded: map[string]*time.Location{"UTC": time.UTC}}
+	for name := range strings.FieldsSeq(zoneNames) {
+		f, err := data.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if zones.loaded[name], err = time.LoadLocationFromTZData(name, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return zones
+}
+
+// TestSegments walks through all zones from 1880 to 2140: segments touch, and
+// within one the offset does not change.
+func TestSegments(t *testing.T) {
+	eachZones(t, func(t *testing.T, zones *Zones) {
+		for zone := range strings.FieldsSeq(zoneNames) {
+			if zone == "Factory" {
+				continue
+			}
+			loc, fault := zones.load(zone)
+			if fault != nil {
+				t.Fatal(fault)
+			}
+			s := &Schedule{loc: loc}
+			for at := date(1880, 1, 1).Unix(); at < date(2140, 1, 1).Unix(); {
+				g := s.segmentAt(at)
+				if g.start > at || g.end <= at {
+					t.Fatalf("%s: segment %v does not contain %s", zone, g, time.Unix(at, 0).UTC())
+				}
+				for x := max(g.start, at); x < min(g.end, at+400*daySeconds); x += 5 * daySeconds {
+					if s.offsetAt(x) != g.off {
+						t.Fatalf("%s: offset at %s is not that of its segment %v", zone, time.Unix(x, 0).UTC(), g)
+					}
+				}
+				if g.start != alwaysStart && s.offsetAt(g.start) != g.off || g.end != alwaysEnd && s.offsetAt(g.end-1) != g.off {
+					t.Fatalf("%s: segment %v around %s is wrong at an end", zone, g, time.Unix(at, 0).UTC())
+				}
+				at = g.end
+			}
+		}
+	})
+}
 
 // borders lists the changes of a zone between 2020 and 2040.
 func borders(loc *time.Location) (list []border) {
@@ -44,37 +117,38 @@ func TestEveryChangeOfEveryZone(t *testing.T) {
 		{"*/20 1,2 * * *", 22*time.Hour + 20*time.Minute, 48 * time.Hour},
 		{"0 3 * * 0", 7 * 24 * time.Hour, 16 * 24 * time.Hour},
 	}
-	tried, changes, slots := map[string]bool{}, 0, 0
-	var zones Zones
-	for zone := range strings.FieldsSeq(zoneNames) {
-		if zone == "Factory" {
-			continue
-		}
-		loc, fault := zones.load(zone)
-		if fault != nil {
-			t.Fatal(fault)
-		}
-		list := borders(loc)
-		if key := fmt.Sprint(list); tried[key] {
-			continue
-		} else {
+	eachZones(t, func(t *testing.T, zones *Zones) {
+		tried, changes, slots := map[string]bool{}, 0, 0
+		for zone := range strings.FieldsSeq(zoneNames) {
+			if zone == "Factory" {
+				continue
+			}
+			loc, fault := zones.load(zone)
+			if fault != nil {
+				t.Fatal(fault)
+			}
+			list := borders(loc)
+			key := fmt.Sprint(list)
+			if tried[key] {
+				continue
+			}
 			tried[key] = true
-		}
-		changes += len(list)
-		for _, c := range cases {
-			s, err := zones.Parse(Spec{Cron: c.expr, Zone: zone})
-			if err != nil {
-				t.Fatal(err)
+			changes += len(list)
+			for _, c := range cases {
+				s, err := zones.Parse(Spec{Cron: c.expr, Zone: zone})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, b := range list {
+					slots += invariants(t, s, time.Unix(b.at, 0), c.span, c.largest, shiftsNear(list, b.at, c.span+c.largest))
+				}
 			}
-			for _, b := range list {
-				slots += invariants(t, s, time.Unix(b.at, 0), c.span, c.largest, shiftsNear(list, b.at, c.span+c.largest))
-			}
 		}
-	}
-	t.Logf("%d different zones, %d changes, %d slots", len(tried), changes, slots)
-	if len(tried) < 40 || changes < 1000 {
-		t.Errorf("only %d zones with %d changes were tried", len(tried), changes)
-	}
+		t.Logf("%d different zones, %d changes, %d slots", len(tried), changes, slots)
+		if len(tried) < 40 || changes < 1000 {
+			t.Errorf("only %d zones with %d changes were tried", len(tried), changes)
+		}
+	})
 }
 
 // shiftsNear adds up the changes that may lengthen a distance.
@@ -160,8 +234,9 @@ func TestTwoOffsetResolver(t *testing.T) {
 // TestOneDateAtEveryChange fires a yearly schedule at the very wall time that
 // each change repeats or leaves out: its next match is a year away, but the
 // second pass is not.
-func TestOneDateAtEveryChange(t *testing.T) {
-	var zones Zones
+func TestOneDateAtEveryChange(t *testing.T) { eachZones(t, oneDateAtEveryChange) }
+
+func oneDateAtEveryChange(t *testing.T, zones *Zones) {
 	for zone := range strings.FieldsSeq(zoneNames) {
 		if zone == "Factory" {
 			continue
