@@ -83,7 +83,9 @@ func (s *shift) wait(it *inHand, st dibs.Settlement) {
 }
 
 func (s *shift) settlement(it *inHand, o dibs.Outcome, text string) dibs.Settlement {
-	h := it.held
+	s.mu.Lock()
+	h := it.held // a renewal may be writing its stamp
+	s.mu.Unlock()
 	return dibs.Settlement{Held: h, Outcome: o, Record: dibs.OutcomeRecord{
 		Token: h.Token, Key: h.Key.String(), RunID: s.run.ID, Job: s.job.Name, Fence: h.Fence,
 		Attempt: h.Attempts + 1, Outcome: o, Error: text,

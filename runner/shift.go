@@ -127,6 +127,7 @@ func newShift(r *Runner, j *job, claims dibs.Claims, fired dispatch.Fired, a Ask
 			return nil, &dibs.ConfigError{Subject: "job " + j.Name, Field: "key", Problem: err.Error(), Fix: "give one value per key column"}
 		}
 		s.scope.Key = key
+		s.scope.StartedBefore = time.Time{} // the run ends with this row: it cannot meet it twice
 	}
 	return s, nil
 }
