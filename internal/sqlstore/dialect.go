@@ -74,6 +74,8 @@ type Dialect struct {
 	OneStatementSettle bool
 	// Columns writes the SQL around the columns of users' own tables.
 	Columns ColumnSQL
+	// Adopt makes a user's table claimable.
+	Adopt *AdoptSQL
 }
 
 // Querier reads: a *sql.DB, *sql.Conn or *sql.Tx.

@@ -65,6 +65,7 @@ func Dialect() *sqlstore.Dialect {
 		BeforeMigrate:    switchToWAL,
 		Identity:         identity,
 		Columns:          columns{},
+		Adopt:            adoption(),
 	}
 }
 

@@ -1,0 +1,2 @@
+-- An index carries no condition here.
+SELECT 1
