@@ -18,9 +18,10 @@ func (c *claims) compileClaim(w writer, k compiler) error {
 	}
 	order := first + ", " + k.base["key_order"]
 	raw, picked := k.base["key_raw"]+", "+first+" AS o0", "o0, "+k.base["key_picked"]
+	names := aliases(k.base["row"]) + ", " + aliases(w.claimed())
 	claim := func(into *Statement, which, order, mark string) error {
 		return k.one(into, "claim", Fragments{
-			"which": which, "order": order, "mark": mark, "pick_raw": raw, "picked_order": picked,
+			"which": which, "order": order, "mark": mark, "pick_raw": raw, "picked_order": picked, "picked": names,
 			"claim_set": w.claimSet(), "claimed": w.claimed(), "claiming": w.claiming(),
 		})
 	}
@@ -48,6 +49,19 @@ func (c *claims) compileClaim(w writer, k compiler) error {
 		return err
 	}
 	return claim(&c.st.claimMark, w.due(), order, w.afterMark())
+}
+
+// aliases lists the names that a list of expressions, one a line, gives its
+// columns.
+func aliases(list string) string {
+	var names []string
+	for _, line := range strings.Split(list, ",\n") {
+		for _, part := range strings.Split(line, " AS ")[1:] {
+			name, _, _ := strings.Cut(part, ",")
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // Claim takes due rows. See [dibs.Claims].
@@ -126,6 +140,8 @@ func (t *taking) take(ctx context.Context) error {
 	b := t.scopeBinds(r.Scope)
 	b["token"], b["lease"], b["limit"] = string(r.Token), t.leaseSpan(r.Lease), int64(r.Limit)
 	switch {
+	case r.Scope.Key != nil && !t.m.possible(r.Scope.Key):
+		return nil // no row has such a key
 	case r.Scope.Key != nil:
 		return t.pick(ctx, t.st.claimKey, b)
 	case t.m.two:

@@ -127,6 +127,9 @@ func (c *claims) Look(ctx context.Context, key dibs.Key) (dibs.Row, error) {
 	if len(key) != len(c.m.keys) {
 		return dibs.Row{}, fmt.Errorf("look at item %s of table %s: the key has %d parts, the table's has %d", key, c.m.Table, len(key), len(c.m.keys))
 	}
+	if !c.m.possible(key) {
+		return dibs.Row{}, fmt.Errorf("look at item %s of table %s: not a key of this table: %w", key, c.m.Table, dibs.ErrNotFound)
+	}
 	var out []dibs.Row
 	err := c.list(ctx, c.st.look, c.scopeBinds(dibs.Scope{Key: key}), func(rec record) error {
 		out = append(out, c.m.row(rec))
@@ -151,6 +154,9 @@ func (c *claims) badKey(ctx context.Context, err error) bool {
 
 // Rows lists rows. See [dibs.Claims].
 func (c *claims) Rows(ctx context.Context, f dibs.RowFilter) ([]dibs.Row, error) {
+	if f.Scope.Key != nil && !c.m.possible(f.Scope.Key) {
+		return nil, nil
+	}
 	st, b := c.st.rowsAll, c.scopeBinds(f.Scope)
 	b["limit"] = int64(limitOf(f.Limit))
 	switch {

@@ -31,7 +31,7 @@ func newWriter(s *Store, m *mapping) writer {
 
 // col is a column in the table, target the same as SET and RETURNING want it.
 func (w writer) col(c Column) string    { return w.w + "." + w.s.dialect.Quote(c.Name) }
-func (w writer) target(c Column) string { return w.s.dialect.Quote(c.Name) }
+func (w writer) target(c Column) string { return w.q.Target(w.w, w.s.dialect.Quote(c.Name)) }
 
 // label is a state's label as a literal of the status column's type.
 func (w writer) label(s dibs.Status) string {
@@ -43,7 +43,7 @@ func (w writer) literal(label string) string {
 	case KindInt, KindUint:
 		return label
 	}
-	return w.q.Value(w.m.status, "'"+strings.ReplaceAll(label, "'", "''")+"'")
+	return w.q.Literal(w.m.status, "'"+strings.ReplaceAll(label, "'", "''")+"'")
 }
 
 // label is a state's label; a state without one has none of its own.

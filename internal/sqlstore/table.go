@@ -178,6 +178,9 @@ func (r *resolver) fields() {
 	}
 	for _, f := range fields {
 		*f.into = r.need(f.name, "to claim")
+		if f.into.Charset == "binary" && (f.want == "text" || f.want == "status") {
+			f.into.Kind = KindText // VARBINARY holding text, as in our own tables
+		}
 		if f.into.there() {
 			r.writable(*f.into, f.want)
 		}

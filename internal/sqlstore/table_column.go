@@ -72,7 +72,7 @@ type Column struct {
 	Form string
 	// Shape is the one form in which a time is written, where the type leaves a
 	// choice.
-	Shape     string
+	Shape string
 	// Loose is true when values may be written in several shapes, so that as they
 	// are stored they cannot be compared.
 	Loose     bool
@@ -99,6 +99,11 @@ type ColumnSQL interface {
 	// into a value that an index on the column can be asked for.
 	Text(c Column, expr string) string
 	Value(c Column, text string) string
+	// Literal is a quoted text as the column's type.
+	Literal(c Column, quoted string) string
+	// Target is a column as SET and RETURNING want it named; both parts are
+	// quoted already.
+	Target(table, column string) string
 	// Payload turns any value into a text whose first byte tells its kind, see
 	// decodePayload; NULL stays NULL.
 	Payload(c Column, expr string) string

@@ -12,6 +12,8 @@ type WhereRules struct {
 	// Backslash is true when a backslash may escape a quote in a plain string,
 	// depending on the session; such texts are refused, being two things at once.
 	Backslash bool
+	// DoubleIsString is true when "…" may be a string rather than an identifier.
+	DoubleIsString bool
 	// EscapeStrings is true for E'…', whose backslashes always escape.
 	EscapeStrings bool
 	// DollarQuotes is true for $tag$…$tag$.
@@ -79,7 +81,8 @@ func (s *whereScan) token() string {
 	case c == ';':
 		return "has a semicolon"
 	case c == '\'' || c == '"' || c == '`' && s.rules.Backtick:
-		return s.quoted(c, c != '`' && s.rules.Backslash, false)
+		text := c == '\'' || c == '"' && s.rules.DoubleIsString
+		return s.quoted(c, text && s.rules.Backslash, false)
 	case c == '[' && s.rules.Bracket:
 		return s.until("]", 1)
 	case c == '$' && s.rules.DollarQuotes:

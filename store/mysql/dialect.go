@@ -62,6 +62,8 @@ func Dialect() *sqlstore.Dialect {
 		Quote:       func(ident string) string { return "`" + strings.ReplaceAll(ident, "`", "``") + "`" },
 		Placeholder: func(int) string { return "?" },
 		Classify:    classify,
+		Adopt:       adoption(),
 		Identity:    identity,
+		Columns:     columns{},
 	}
 }

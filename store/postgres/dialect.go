@@ -55,16 +55,19 @@ func Open(c Config) *Store {
 // Dialect describes PostgreSQL to the executor.
 func Dialect() *sqlstore.Dialect {
 	return &sqlstore.Dialect{
-		Name:             "postgres",
-		Statements:       sqlstore.MustLoadFiles(files, "query"),
-		Migrations:       sqlstore.MustLoadFiles(files, "schema"),
-		Quote:            func(ident string) string { return `"` + strings.ReplaceAll(ident, `"`, `""`) + `"` },
-		Placeholder:      func(n int) string { return "$" + strconv.Itoa(n) },
-		Numbered:         true,
-		Returning:        true,
-		TransactionalDDL: true,
-		Classify:         classify,
-		Identity:         identity,
+		Name:               "postgres",
+		Statements:         sqlstore.MustLoadFiles(files, "query"),
+		Migrations:         sqlstore.MustLoadFiles(files, "schema"),
+		Quote:              func(ident string) string { return `"` + strings.ReplaceAll(ident, `"`, `""`) + `"` },
+		Placeholder:        func(n int) string { return "$" + strconv.Itoa(n) },
+		Numbered:           true,
+		Returning:          true,
+		TransactionalDDL:   true,
+		Classify:           classify,
+		Adopt:              adoption(),
+		Identity:           identity,
+		OneStatementSettle: true,
+		Columns:            columns{},
 	}
 }
 

@@ -194,6 +194,10 @@ func (columns) Value(c sqlstore.Column, text string) string {
 	return "(" + text + ")"
 }
 
+func (columns) Literal(_ sqlstore.Column, quoted string) string { return quoted }
+
+func (columns) Target(_, column string) string { return column }
+
 func (q columns) Payload(c sqlstore.Column, expr string) string {
 	integer, text := "'n'||"+expr, "'t'||"+expr
 	switch c.Kind {
@@ -268,8 +272,8 @@ func (columns) Int(text string) string       { return "CAST(" + text + " AS INTE
 func (columns) Div(a, b string) string       { return a + " / " + b }
 func (columns) Greatest(a, b string) string  { return "max(" + a + ", " + b + ")" }
 func (columns) Least(a, b string) string     { return "min(" + a + ", " + b + ")" }
-func (columns) BindText(bind string) string { return ":" + bind }
-func (columns) BindInt(bind string) string  { return ":" + bind }
+func (columns) BindText(bind string) string  { return ":" + bind }
+func (columns) BindInt(bind string) string   { return ":" + bind }
 func (columns) Field(name string) string     { return "(dibs_r.value ->> '$." + name + "')" }
 func (columns) Fields(names []string) string { return strings.Join(names, ", ") }
 func (columns) SameName(a, b string) bool    { return strings.EqualFold(a, b) }

@@ -1,0 +1,5 @@
+SELECT {key_out}
+FROM {table} AS {w}
+WHERE {which}
+LIMIT :limit
+FOR UPDATE SKIP LOCKED

@@ -1,0 +1,5 @@
+SELECT {row},
+       {claimed}
+FROM {table} AS {w}
+WHERE {which}
+ORDER BY {key_order}

@@ -1,0 +1,4 @@
+SELECT {row},
+       {seen}
+FROM {table} AS {w}
+WHERE {which}
