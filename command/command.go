@@ -141,6 +141,18 @@ func (e *StartError) Error() string { return fmt.Sprintf("start %s: %v", e.Name,
 // Unwrap gives the cause.
 func (e *StartError) Unwrap() error { return e.Err }
 
+// notStarted is the result of a child that never ran.
+func notStarted(err error) (Result, error) {
+	flushed := make(chan struct{})
+	close(flushed)
+	res := Result{ExitCode: CodeNotExecutable, Flushed: flushed}
+	var se *StartError
+	if errors.As(err, &se) {
+		res.ExitCode = se.Code
+	}
+	return res, err
+}
+
 func (c Config) validate() error {
 	var faults []error
 	if len(c.Argv) == 0 || c.Argv[0] == "" {

@@ -83,22 +83,15 @@ func TestDrainAtTheCutIsBounded(t *testing.T) {
 		defer close(stop)
 		_, _ = io.Copy(w, endless{})
 	}()
-	s := newStream(r, nil, newTail(10))
-	if rest, err := s.drain(); err != nil || len(rest) < drainBytes || len(rest) > drainBytes+chunkBytes {
-		t.Errorf("drained %d bytes, %v, want about %d", len(rest), err, drainBytes)
+	kept := newTail(10)
+	s := newStream(r, nil, kept)
+	s.cut()
+	s.copy() // comes back although there is always more to read
+	if _, n := kept.bytes(); n < drainBytes-10 || n > drainBytes+chunkBytes {
+		t.Errorf("drained %d bytes, want about %d", n, drainBytes)
 	}
-	if err := r.SetReadDeadline(time.Time{}); err != nil {
-		t.Fatal(err)
-	}
-	go s.copy()
-	cut, flushed := finish([]*stream{s}, 20*time.Millisecond)
-	if !cut {
+	if cut, _ := finish([]*stream{s}, 0); !cut {
 		t.Error("not reported as cut")
-	}
-	select {
-	case <-flushed:
-	case <-time.After(10 * time.Second):
-		t.Fatal("the copier goes on")
 	}
 	<-stop // EPIPE: our end is closed
 	_ = w.Close()

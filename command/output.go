@@ -59,13 +59,14 @@ func (s *stream) copy() {
 		if n > 0 && !s.deliver(buf[:n]) {
 			return
 		}
-		var rest []byte
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			rest, err = s.drain()
+			rest, err := s.drain()
+			s.endReading(err == io.EOF)
+			s.write(rest)
+			return
 		}
 		if err != nil {
 			s.endReading(err == io.EOF)
-			s.write(rest)
 			return
 		}
 	}

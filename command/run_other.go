@@ -10,7 +10,7 @@ import (
 // Run needs process groups and Unix signals: here it starts nothing and gives
 // ErrUnsupported.
 func Run(context.Context, Config) (Result, error) {
-	return Result{ExitCode: CodeNotExecutable}, ErrUnsupported
+	return notStarted(ErrUnsupported)
 }
 
 // Forwardable lists the signals that a wrapper should pass on.

@@ -71,6 +71,7 @@ func TestCommandsThatCannotStart(t *testing.T) {
 		if res.ExitCode != tt.code || res.PID != 0 {
 			t.Errorf("%.40q: code %d, pid %d, want %d, 0", tt.argv, res.ExitCode, res.PID, tt.code)
 		}
+		<-res.Flushed // closed, so that a caller may always wait for it
 	}
 }
 

@@ -22,19 +22,14 @@ import (
 // from several goroutines at a time unless Config.Wrapper is set.
 func Run(ctx context.Context, cfg Config) (Result, error) {
 	if err := cfg.validate(); err != nil {
-		return Result{ExitCode: CodeNotExecutable}, err
+		return notStarted(err)
 	}
 	if ctx.Err() != nil {
-		return Result{ExitCode: CodeNotExecutable}, fmt.Errorf("start %s: %w", cfg.Argv[0], context.Cause(ctx))
+		return notStarted(fmt.Errorf("start %s: %w", cfg.Argv[0], context.Cause(ctx)))
 	}
-	cfg = cfg.withDefaults()
-	p, err := start(cfg)
+	p, err := start(cfg.withDefaults())
 	if err != nil {
-		res := Result{ExitCode: CodeNotExecutable}
-		if se, ok := err.(*StartError); ok {
-			res.ExitCode = se.Code
-		}
-		return res, err
+		return notStarted(err)
 	}
 	defer p.close()
 	p.supervise(ctx)

@@ -121,6 +121,11 @@ func TestTerminalIsLentAtOnceToAnInteractiveCommand(t *testing.T) {
 	term.shows(t, "foreground=true")
 }
 
+func TestTerminalDescriptorDoesNotReachTheChild(t *testing.T) {
+	term, _ := newTerminal(t, `"${WRAP[@]}" "$0" | sed 's/.*/fds=&./'`, "fds")
+	term.shows(t, "fds=0 1 2.")
+}
+
 func TestTerminalIsLentLateWithoutAStop(t *testing.T) {
 	// A job shell would see the wrapper stop, if it stopped.
 	term, file := newTerminal(t, `set -m; "${WRAP[@]}" "$0" "$1" < /dev/null; echo ended=$?`, "tty")
