@@ -41,6 +41,7 @@ func borders() map[string]border {
 		"internal/demo":     {[]string{"."}, "the demo uses the program as a person would, and a database to look at both sides"},
 		"cli": {[]string{
 			".", "schedule", "policy", "dispatch", "runner", "handler", "command", "internal/config", "internal/demo",
+			"internal/sqlstore",
 		}, "commands wire what is below; drivers are chosen above, by the program"},
 		"cmd/dibs": {[]string{
 			".", "cli", "store/postgres", "store/sqlite", "store/mysql", "internal/sqlstore",

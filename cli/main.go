@@ -68,7 +68,7 @@ func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		a.runCommand(), a.tickCommand(), a.triggerCommand(),
 		a.demoCommand(),
-		a.initCommand(), a.migrateCommand(), a.printCommand(), a.versionCommand(),
+		a.initCommand(), a.adoptCommand(), a.migrateCommand(), a.printCommand(), a.versionCommand(),
 	}
 }
 

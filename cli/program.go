@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/dibs-run/dibs"
+	"github.com/dibs-run/dibs/internal/sqlstore"
 )
 
 // Program is what a program brings to [Main].
@@ -62,6 +63,9 @@ type Store interface {
 	Installation(ctx context.Context) (string, error)
 	// Adopt makes a copied database an installation of its own.
 	Adopt(ctx context.Context, by, why string) (installation string, err error)
+	// PlanAdoption and ApplyAdoption make a user's table claimable.
+	PlanAdoption(ctx context.Context, a sqlstore.Adoption) (*sqlstore.AdoptPlan, error)
+	ApplyAdoption(ctx context.Context, p *sqlstore.AdoptPlan, report func(step int, rows int64)) error
 }
 
 // env is the value of an environment variable, or "".

@@ -87,6 +87,15 @@ type AdoptPlan struct {
 	Reset string `json:"reset"`
 }
 
+// Summary names the steps, for the record of who did this.
+func (p *AdoptPlan) Summary() string {
+	var parts []string
+	for _, step := range p.Steps {
+		parts = append(parts, step.What)
+	}
+	return strings.Join(parts, "; ")
+}
+
 // PlanAdoption reads the catalogue and works out what would make the table
 // claimable. It changes nothing. What cannot be supported is refused with a
 // [dibs.ConfigError] for each fault.
