@@ -9,10 +9,12 @@ import (
 )
 
 // withDefaults returns the job with the fields of defaults that it does not
-// have. Mappings (retry, labels) are merged entry by entry; anything else is
-// taken whole. Neither argument is changed.
-func withDefaults(job, defaults *node) *node {
-	if job.kind != mapping || defaults == nil || defaults.kind != mapping {
+// have. Mappings (retry, labels) are merged entry by entry, no deeper; anything
+// else is taken whole. Neither argument is changed.
+func withDefaults(job, defaults *node) *node { return merged(job, defaults, 2) }
+
+func merged(job, defaults *node, levels int) *node {
+	if levels == 0 || job.kind != mapping || defaults == nil || defaults.kind != mapping {
 		return job
 	}
 	out := *job
@@ -23,7 +25,7 @@ func withDefaults(job, defaults *node) *node {
 		case own == nil:
 			out.fields = append(out.fields, f)
 		case own.value.kind == mapping && f.value.kind == mapping:
-			own.value = withDefaults(own.value, f.value)
+			own.value = merged(own.value, f.value, levels-1)
 		}
 	}
 	return &out
@@ -72,7 +74,7 @@ func render(b *strings.Builder, n *node, indent string) {
 		}
 		b.WriteString("]")
 	case scalar:
-		if _, err := strconv.ParseInt(n.text, 10, 64); n.boolean && (n.text == "true" || n.text == "false") || n.number && err == nil {
+		if n.boolean && (n.text == "true" || n.text == "false") || n.number && isInteger(n.text) {
 			b.WriteString(n.text)
 			return
 		}
@@ -80,6 +82,12 @@ func render(b *strings.Builder, n *node, indent string) {
 	default:
 		b.WriteString("null")
 	}
+}
+
+// isInteger is true for what JSON also writes so: 007 and +5 it does not.
+func isInteger(text string) bool {
+	i, err := strconv.ParseInt(text, 10, 64)
+	return err == nil && strconv.FormatInt(i, 10) == text
 }
 
 func separate(b *strings.Builder, i int, indent string) {
