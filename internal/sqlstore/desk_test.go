@@ -300,3 +300,36 @@ func TestRenewalsNeverWaitForThePool(t *testing.T) {
 		}
 	})
 }
+
+// Law 10: a database that does not answer in time is unavailable, whatever was
+// waited for.
+func TestSilentDatabaseIsUnavailable(t *testing.T) {
+	for kind, fresh := range map[string]func(testing.TB) string{"postgres": testdb.Postgres, "mysql": testdb.MySQL} {
+		t.Run(kind, func(t *testing.T) {
+			proxy, through := testdb.NewProxy(t, fresh(t))
+			s := open(t, kind, testdb.Open(t, through), "")
+			migrate(t, s)
+			check := func(what string) {
+				t.Helper()
+				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				defer cancel()
+				if err := s.Decide(ctx, "a", func(context.Context, dibs.Desk) error { return nil }); !errors.Is(err, dibs.ErrUnavailable) {
+					t.Errorf("%s: decide: %v", what, err)
+				}
+				ctx, cancel = context.WithTimeout(t.Context(), 300*time.Millisecond)
+				defer cancel()
+				if _, err := s.Jobs(ctx); !errors.Is(err, dibs.ErrUnavailable) {
+					t.Errorf("%s: jobs: %v", what, err)
+				}
+			}
+			proxy.BlackHole(true)
+			check("silent")
+			proxy.BlackHole(false)
+			proxy.Refuse(true)
+			proxy.Cut()
+			check("refusing")
+			proxy.Refuse(false)
+			start(t, s, "a", time.Minute, true) // back again
+		})
+	}
+}

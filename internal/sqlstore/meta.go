@@ -160,6 +160,17 @@ func (s *Store) Adopt(ctx context.Context, by, why string) (installation string,
 	return installation, err
 }
 
+// CountsFoundRows tells whether an UPDATE answers with the rows that it found,
+// also those that it did not change, as every guarded write needs it.
+func (s *Store) CountsFoundRows(ctx context.Context) (found bool, err error) {
+	err = s.InTx(ctx, "count found rows", func(ctx context.Context, tx *Tx) error {
+		n, err := s.execOwn(ctx, tx.q(), "meta_touch", nil)
+		found = n > 0
+		return err
+	})
+	return found, err
+}
+
 // Durability lists the settings by which this database may forget a commit, and
 // so issue a fence twice; none is good.
 func (s *Store) Durability(ctx context.Context) (faults []string, err error) {

@@ -134,23 +134,20 @@ func (s *Store) InTx(ctx context.Context, what string, fn func(context.Context, 
 	})
 }
 
-// connectClass treats what went wrong while connecting as worth repeating
-// unless the context ended.
+// connectClass is the class of an error met before anything was asked: a
+// database that does not even begin within the caller's time is unavailable.
 func (s *Store) connectClass(ctx context.Context, err error) Class {
-	if ctx.Err() != nil {
-		return ClassOther
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return ClassUnavailable
 	}
-	if c := s.dialect.Classify(err); c != ClassOther {
-		return c
-	}
-	return ClassOther
+	return s.classify(ctx, err)
 }
 
 // once runs fn in one transaction on conn.
 func (s *Store) once(ctx context.Context, conn *sql.Conn, fn func(context.Context, *Tx) error) error {
 	tx, err := s.begin(ctx, conn)
 	if err != nil {
-		return &txError{fmt.Errorf("begin: %w", err), s.classify(ctx, err)}
+		return &txError{fmt.Errorf("begin: %w", err), s.connectClass(ctx, err)}
 	}
 	if err := run(ctx, tx, fn); err != nil {
 		return &txError{err, s.classify(ctx, err)}
@@ -271,7 +268,7 @@ func (s *Store) reading(ctx context.Context, what string, fn func() error) error
 		if err == nil {
 			return nil
 		}
-		failed := &txError{err, s.classify(ctx, err)}
+		failed := &txError{err, s.connectClass(ctx, err)} // reading waits for nobody
 		if failed.class == ClassRetry {
 			return failed
 		}

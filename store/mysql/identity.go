@@ -2,10 +2,8 @@ package mysql
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
-	"github.com/dibs-run/dibs"
 	"github.com/dibs-run/dibs/internal/sqlstore"
 )
 
@@ -46,33 +44,4 @@ func named(ctx context.Context, q sqlstore.Querier, show string) (map[string]str
 		values[name] = value
 	}
 	return values, rows.Err()
-}
-
-// Check verifies that the pool counts the rows that an UPDATE found; without
-// that every guarded write that happens to change nothing looks refused. It
-// needs our tables and changes nothing.
-func Check(ctx context.Context, db *sql.DB) error {
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("%w: %w", dibs.ErrUnavailable, err)
-	}
-	defer func() { _ = tx.Rollback() }() // nothing is kept
-	for _, set := range []string{"1", "1"} {
-		res, err := tx.ExecContext(ctx, "UPDATE dibs_meta SET value = "+set+" WHERE name = 'oldest_compatible'")
-		if err != nil {
-			return fmt.Errorf("check the connection: %w", err)
-		}
-		found, err := res.RowsAffected()
-		if err != nil {
-			return fmt.Errorf("check the connection: %w", err)
-		}
-		if found == 0 {
-			return &dibs.ConfigError{
-				Subject: "MySQL connection", Field: "clientFoundRows",
-				Problem: "an UPDATE answers with the rows that it changed, not with those that it found",
-				Fix:     "open the database with clientFoundRows=true",
-			}
-		}
-	}
-	return nil
 }
