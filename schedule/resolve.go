@@ -9,10 +9,8 @@ import "time"
 // twice (it shrinks). time.Date is never asked: it answers the two cases
 // differently east and west of Greenwich.
 
-// open and close bound the wall times of a segment that may fire: without the
-// pass of a repeated stretch that the rule leaves out.
-
-// open is the first wall time of g that may fire.
+// open is the first wall time of g that may fire: not the second pass of a
+// repeated stretch, if the rule leaves that out.
 func (s *Schedule) open(g segment) int64 {
 	if g.start == alwaysStart {
 		return alwaysStart
@@ -23,7 +21,8 @@ func (s *Schedule) open(g segment) int64 {
 	return g.start + g.off
 }
 
-// close is the wall time at which g stops firing.
+// close is the wall time at which g stops firing: before the first pass of a
+// repeated stretch, if the rule leaves that out.
 func (s *Schedule) close(g segment) int64 {
 	if g.end == alwaysEnd {
 		return alwaysEnd

@@ -1,8 +1,6 @@
 package schedule
 
-import (
-	"time"
-)
+import "time"
 
 type kind uint8
 
@@ -68,7 +66,7 @@ func (s *Schedule) Between(after, upTo time.Time, limit int) (slots []time.Time,
 
 // Count is the number of slots after the first instant and up to and including
 // the second. It jumps: its cost grows with the months between and the changes
-// of the clock, about a millisecond for a thousand years, not with the slots.
+// of the clock, a few milliseconds for a thousand years, not with the slots.
 func (s *Schedule) Count(after, upTo time.Time) int64 {
 	from, to := max(after.Unix(), minInstant-1)+1, min(upTo.Unix(), maxInstant)
 	if from > to {

@@ -24,7 +24,7 @@ var zoneDirs = [...]string{"/usr/share/zoneinfo", "/usr/share/lib/zoneinfo", "/u
 
 // builtin maps a Go release to the zone data that it puts into binaries. A
 // test compares the entry of the running release with what that release says
-// of itself, so that none is released without its entry; it is read only.
+// of itself, so that none is released without its entry. It is read only.
 var builtin = map[string]string{
 	"go1.26.8": "2025c",
 }
