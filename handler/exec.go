@@ -1,9 +1,11 @@
 package handler
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -93,9 +95,9 @@ func (c ExecConfig) child(it dibs.Item) (child, error) {
 		}
 	}
 	return child{
-		argv: c.Argv, dir: c.Dir, env: slices.Concat(os.Environ(), c.Env, own), stdin: append(stdin, '\n'),
+		argv: c.Argv, dir: c.Dir, env: slices.Concat(os.Environ(), c.Env, own),
+		stdin: bytes.NewReader(append(stdin, '\n')),
 		grace: orDefault(c.Grace, defaultGrace), outputGrace: max(orDefault(c.OutputGrace, defaultOutputGrace), time.Millisecond),
-		stdoutTail: stdoutTail, stderrTail: stderrTail,
 	}, nil
 }
 
@@ -130,15 +132,16 @@ func Exec(c ExecConfig) (dibs.Handle, error) {
 }
 
 func (c ExecConfig) handle(ctx context.Context, it dibs.Item) (dibs.Receipt, error) {
-	end, err := c.run(ctx, it)
+	stdout := &tail{limit: stdoutTail}
+	end, err := c.run(ctx, it, stdout)
 	if err != nil {
 		return dibs.Receipt{}, err
 	}
 	if end.code == 0 {
-		r, _ := lineReceipt(end.stdout.lastLine())
+		r, _ := lineReceipt(stdout.lastLine())
 		return r, nil
 	}
-	err = c.failure(ctx, end)
+	err = c.failure(end, context.Cause(ctx))
 	switch end.code {
 	case CodeRejected:
 		return dibs.Receipt{}, dibs.Reject(err)
@@ -149,7 +152,7 @@ func (c ExecConfig) handle(ctx context.Context, it dibs.Item) (dibs.Receipt, err
 }
 
 // run runs the process. Its error is typed: nothing was started.
-func (c ExecConfig) run(ctx context.Context, it dibs.Item) (ended, error) {
+func (c ExecConfig) run(ctx context.Context, it dibs.Item, stdout io.Writer) (ended, error) {
 	if it.Deadline.IsZero() {
 		it.Deadline, _ = ctx.Deadline()
 	}
@@ -160,6 +163,7 @@ func (c ExecConfig) run(ctx context.Context, it dibs.Item) (ended, error) {
 	if ctx.Err() != nil {
 		return ended{}, dibs.NotApplied(fmt.Errorf("%s: not started: %w", c.name(), context.Cause(ctx)))
 	}
+	p.stdout = stdout
 	end, err := p.run(ctx)
 	if err != nil {
 		return ended{}, dibs.NotApplied(fmt.Errorf("start %s: %w", c.name(), err))
@@ -169,14 +173,14 @@ func (c ExecConfig) run(ctx context.Context, it dibs.Item) (ended, error) {
 
 // failure says how the process ended, why it was stopped if it was, and what
 // it wrote to standard error.
-func (c ExecConfig) failure(ctx context.Context, end ended) error {
+func (c ExecConfig) failure(end ended, cause error) error {
 	text := c.name() + ": " + end.how
 	kept, _ := end.stderr.bytes()
 	if quoted := quoteEnd(kept, quotedStderr); quoted != "" {
 		text += ": " + quoted
 	}
 	if end.stopped {
-		return fmt.Errorf("%s: stopped: %w", text, context.Cause(ctx))
+		return fmt.Errorf("%s: stopped: %w", text, cause)
 	}
 	return errors.New(text)
 }
@@ -198,16 +202,17 @@ func LookupExec(c ExecConfig) (dibs.LookupFunc, error) {
 }
 
 func (c ExecConfig) lookup(ctx context.Context, it dibs.Item) (dibs.LookupResult, error) {
-	end, err := c.run(ctx, it)
+	stdout := &tail{limit: stdoutTail}
+	end, err := c.run(ctx, it, stdout)
 	switch {
 	case err != nil:
 		return dibs.LookupResult{}, err
 	case end.stopped, end.code != 0 && end.code != CodeAbsent:
-		return dibs.LookupResult{}, c.failure(ctx, end)
+		return dibs.LookupResult{}, c.failure(end, context.Cause(ctx))
 	case end.code == CodeAbsent:
 		return dibs.LookupResult{Presence: dibs.PresenceAbsent}, nil
 	}
-	r, ids := lineReceipt(end.stdout.lastLine())
+	r, ids := lineReceipt(stdout.lastLine())
 	if r.ID != "" {
 		ids = append([]string{r.ID}, ids...)
 	}

@@ -1,10 +1,10 @@
 package handler
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"runtime"
 	"time"
@@ -15,17 +15,20 @@ const groupPoll = 20 * time.Millisecond
 
 // child is one process to run.
 type child struct {
-	argv  []string
-	dir   string
-	env   []string
-	stdin []byte
+	argv []string
+	dir  string
+	env  []string
+	// stdin is passed on through a pipe, or as it is if it is an *os.File.
+	stdin io.Reader
+	// stdout receives the output; it must never fail.
+	stdout io.Writer
+	// started, if set, is called once the child runs.
+	started func()
 	// grace is the time between TERM and KILL.
 	grace time.Duration
 	// outputGrace bounds the wait for output that a process left behind holds
 	// open after the child has ended.
 	outputGrace time.Duration
-	// stdoutTail and stderrTail bound what is kept, in bytes.
-	stdoutTail, stderrTail int
 }
 
 // ended is how a child came to its end.
@@ -35,8 +38,9 @@ type ended struct {
 	// how is the end in words: "exit status 3", "signal: killed".
 	how string
 	// stopped says that the context ended first and the group was told to stop.
-	stopped        bool
-	stdout, stderr *tail
+	stopped bool
+	// stderr is the end of standard error.
+	stderr *tail
 }
 
 // run starts the child in a process group of its own and returns when it has
@@ -48,15 +52,18 @@ func (c child) run(ctx context.Context) (ended, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
-	end := ended{stdout: &tail{limit: c.stdoutTail}, stderr: &tail{limit: c.stderrTail}}
+	end := ended{stderr: &tail{limit: stderrTail}}
 	// Not CommandContext: it would kill the direct child alone and at once.
 	cmd := exec.Command(c.argv[0], c.argv[1:]...) //nolint:gosec,noctx // running what the job names is the purpose
 	cmd.Dir, cmd.Env = c.dir, c.env
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(c.stdin), end.stdout, end.stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.stdin, c.stdout, end.stderr
 	cmd.SysProcAttr = attributes()
 	cmd.WaitDelay = c.outputGrace
 	if err := cmd.Start(); err != nil {
 		return ended{}, err
+	}
+	if c.started != nil {
+		c.started()
 	}
 	waited := make(chan error, 1)
 	go func() { waited <- cmd.Wait() }()
