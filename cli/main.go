@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -58,7 +59,16 @@ func (a *app) root() *cobra.Command {
 	for _, c := range a.commands() {
 		root.AddCommand(c)
 	}
-	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true, GroupID: groupSetup})
+	root.SetHelpCommand(&cobra.Command{
+		Use: "help [COMMAND]", Hidden: true, GroupID: groupSetup,
+		RunE: func(_ *cobra.Command, args []string) error {
+			asked, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return usageError("there is no command %q", strings.Join(args, " "))
+			}
+			return asked.Help()
+		},
+	})
 	root.SetCompletionCommandGroupID(groupSetup)
 	return root
 }

@@ -122,6 +122,9 @@ func (p *printer) verdict(r result) string {
 		bad := c.Failed + c.Rejected + c.Lost
 		if !items || bad == 0 {
 			text = "the run failed"
+			if r.report.Run.State == dibs.RunCancelled {
+				text = "the run was stopped before its end"
+			}
 			if e := r.report.Run.Error; e != "" {
 				text += ": " + firstLine(e, 200)
 			}
