@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"database/sql"
 	"io"
 	"os"
 
@@ -21,8 +22,9 @@ type Program struct {
 	// Jobs are written in Go. The file's jobs come beside them; a name that both
 	// have is refused.
 	Jobs []dibs.Job
-	// Demo shows the program at work and returns an exit code; nil: there is none.
-	Demo func(ctx context.Context, stdout, stderr io.Writer) int
+	// OpenSQLite opens a SQLite file, which is made if there is none, for the demo
+	// to look at with statements of its own. Nil: there is no demo.
+	OpenSQLite func(ctx context.Context, path string) (*sql.DB, error)
 	// Env answers for environment variables. Default: os.LookupEnv.
 	Env func(name string) (string, bool)
 }
