@@ -23,7 +23,7 @@ func main() {
 
 // program is this command as package cli sees it.
 func program() cli.Program {
-	return cli.Program{Name: "dibs", Version: versionText(), Open: open}
+	return cli.Program{Name: "dibs", Version: versionText(), Open: open, OpenSQLite: openSQLiteFile}
 }
 
 // stopOnSignal asks running work to stop at the first INT or TERM. The second

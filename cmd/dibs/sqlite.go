@@ -39,7 +39,23 @@ func openSQLite(ctx context.Context, d cli.Database) (cli.Store, error) {
 	if err := makeFile(d.DSN, d.Create); err != nil {
 		return nil, err
 	}
-	name, err := sqliteName(d.DSN)
+	db, err := sqliteFile(ctx, d.DSN, d.Conns)
+	if err != nil {
+		return nil, err
+	}
+	return sqliteStore{sqlite.Open(sqlite.Config{DB: db, Installation: d.Installation}), db}, nil
+}
+
+// openSQLiteFile opens or makes a file without our tables' store, for the demo.
+func openSQLiteFile(ctx context.Context, path string) (*sql.DB, error) {
+	if err := makeFile(path, true); err != nil {
+		return nil, err
+	}
+	return sqliteFile(ctx, path, 0)
+}
+
+func sqliteFile(ctx context.Context, path string, conns int) (*sql.DB, error) {
+	name, err := sqliteName(path)
 	if err != nil {
 		return nil, err
 	}
@@ -47,10 +63,10 @@ func openSQLite(ctx context.Context, d cli.Database) (cli.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", dibs.ErrUnavailable, err)
 	}
-	if err := pool(ctx, db, d.Conns); err != nil {
+	if err := pool(ctx, db, conns); err != nil {
 		return nil, err
 	}
-	return sqliteStore{sqlite.Open(sqlite.Config{DB: db, Installation: d.Installation}), db}, nil
+	return db, nil
 }
 
 // makeFile makes a missing file that its owner alone may read.
