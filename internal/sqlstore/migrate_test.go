@@ -36,6 +36,8 @@ func TestDialectsHaveTheSameStatements(t *testing.T) {
 			all[n] = true
 		}
 	}
+	// Only SQLite has to look at values to learn what a time column holds.
+	delete(all, "table_sample")
 	for _, d := range dialects() {
 		for _, n := range slices.Sorted(maps.Keys(all)) {
 			if _, ok := d.Statements[n]; !ok {
