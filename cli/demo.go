@@ -14,7 +14,7 @@ func (a *app) demoCommand() *cobra.Command {
 		Short: "Watch five invocations of one job start at the same instant",
 		Long: "Starts a small CRM server and five ticks of one job at the same instant, kills one\n" +
 			"of them, and at the end compares both sides: the rows here and the notes there.\n" +
-			"Real parts, about half a minute, no server needed. Nothing of yours is touched.",
+			"Real parts, about a quarter of a minute, no server needed. Nothing of yours is touched.",
 		Example: "  dibs demo\n  dibs demo --keep",
 		Args:    cobra.NoArgs,
 	}

@@ -84,7 +84,7 @@ func scopeOf(w *work, t dibs.Table, now time.Time, key string) (dibs.Scope, erro
 		s.Backoff = 30 * time.Second
 	}
 	if s.Lease == 0 {
-		s.Lease = time.Minute
+		s.Lease = defaultLease
 	}
 	if key == "" {
 		return s, nil

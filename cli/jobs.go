@@ -61,7 +61,7 @@ func (a *app) works(ctx context.Context) ([]*work, error) {
 			if j.Handler == nil {
 				continue // only a wrapper can run it: dibs run NAME -- CMD
 			}
-			w, err := fromFile(j, file.Secrets())
+			w, err := fromFile(j)
 			if err != nil {
 				faults = append(faults, err)
 				continue
@@ -136,19 +136,36 @@ func (a *app) unknownJob(name string) error {
 }
 
 // fromFile makes a job of the file runnable.
-func fromFile(j *config.Job, secrets []string) (*work, error) {
+func fromFile(j *config.Job) (*work, error) {
 	job, err := j.Dibs()
 	if err != nil {
 		return nil, err
 	}
-	if job.Handle, err = handlerOf(j, job.Grace, secrets); err != nil {
+	if job.Handle, err = handlerOf(j, killAfter(&job)); err != nil {
 		return nil, fmt.Errorf("job %s: %w", j.Name, err)
 	}
 	return &work{Job: job, file: j}, nil
 }
 
+// killAfter is how long a process that was told to stop may take before it is
+// killed: less than the runner's own patience, so that its end is still seen and
+// settled.
+func killAfter(j *dibs.Job) time.Duration {
+	lease, grace := j.Lease, j.Grace
+	if lease == 0 {
+		lease = defaultLease
+	}
+	if grace == 0 {
+		grace = min(10*time.Second, lease/4)
+	}
+	return grace * 3 / 4
+}
+
+// defaultLease is what a job that names no lease gets.
+const defaultLease = time.Minute
+
 // handlerOf makes the handler that a job of the file describes.
-func handlerOf(j *config.Job, grace time.Duration, _ []string) (dibs.Handle, error) {
+func handlerOf(j *config.Job, grace time.Duration) (dibs.Handle, error) {
 	switch h := j.Handler; {
 	case h.HTTP != nil:
 		return handler.HTTP(httpOf(j, h.HTTP))

@@ -67,6 +67,9 @@ func (p *printer) begin(h dibs.Holder) { p.holder = h }
 func (p *printer) line(job, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if p.many && job != "" {
+		if text == "" {
+			return // what divides the parts of one run only confuses two
+		}
 		text = p.out.paint(faint, job) + "  " + text
 	}
 	p.live.clear()
@@ -163,7 +166,7 @@ func whyStarted(w *work, t dibs.Trigger) string {
 func leaseText(w *work) string {
 	lease := w.Lease
 	if lease == 0 {
-		lease = time.Minute
+		lease = defaultLease
 	}
 	if w.NoHeartbeat {
 		return "lease " + span(lease) + ", not renewed"
