@@ -194,7 +194,7 @@ func (s *Store) audit(ctx context.Context, q querier, a dibs.AuditRecord) error 
 		return err
 	}
 	_, err = exec(ctx, q, st, Binds{
-		"by": clean(a.By), "what": clean(a.What), "job": name(a.Job), "object": text(tail(a.Object, mostText)),
+		"by": clean(a.By), "what": clean(tail(a.What, mostID)), "job": name(a.Job), "object": text(tail(a.Object, mostText)),
 		"before": text(tail(a.Before, mostText)), "after": text(tail(a.After, mostText)), "why": text(tail(a.Why, mostText)),
 	})
 	return err

@@ -15,8 +15,8 @@ import (
 //	-- if name     at the end of a line: the line stays only when the fragment
 //	-- if !name    of that name is present (or absent)
 //
-// Comments are dropped. "::" (a cast), quoted text and quoted identifiers are
-// left alone.
+// Comments are dropped, wherever "--" stands. "::" (a cast), quoted text and
+// quoted identifiers are otherwise left alone.
 
 // Statement is a compiled statement: SQL for the driver and the order of its
 // binds.

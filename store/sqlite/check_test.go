@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/dibs-run/dibs"
@@ -58,6 +59,25 @@ func TestMigrateSwitchesToWAL(t *testing.T) {
 	if err := sqlite.Check(t.Context(), openWith(t, path, "_pragma=busy_timeout(0)&_pragma=synchronous(FULL)")); err != nil {
 		t.Error(err)
 	}
+}
+
+// The first start of many, with connections that do not wait by themselves and
+// do not ask for WAL.
+func TestManyMigrateAFreshFileAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fresh.db")
+	var group sync.WaitGroup
+	for range 12 {
+		s := sqlite.New(openWith(t, path, "_pragma=busy_timeout(0)&_pragma=synchronous(FULL)"))
+		group.Go(func() {
+			if _, err := s.Migrate(t.Context()); err != nil {
+				t.Errorf("migrate: %v", err)
+			}
+			if err := s.CheckSchema(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
 }
 
 func TestCheckFile(t *testing.T) {
