@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -26,9 +27,10 @@ func TestHTTPNotSentIsNotApplied(t *testing.T) {
 	if err := closed.Close(); err != nil {
 		t.Fatal(err)
 	}
-	tls := httptest.NewTLSServer(http.NotFoundHandler()) // its certificate is not trusted
+	tls := httptest.NewUnstartedServer(http.NotFoundHandler())
+	tls.Config.ErrorLog = log.New(io.Discard, "", 0)
+	tls.StartTLS() // its certificate is not trusted
 	defer tls.Close()
-	tls.Config.ErrorLog = nil
 	plain := answer(t, 200, "")
 	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(dibs.ErrLeaseLost)

@@ -100,6 +100,9 @@ func (s *StreamHandler) Handle(ctx context.Context, it dibs.Item) (dibs.Receipt,
 		return dibs.Receipt{}, s.notGiven(context.Cause(ctx))
 	}
 	p, err := s.running(ctx, it)
+	if err == nil && ctx.Err() != nil { // a select may prefer the other case
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		return dibs.Receipt{}, s.notGiven(err)
 	}
@@ -132,6 +135,9 @@ func (s *StreamHandler) notGiven(err error) error {
 
 // running returns a process that has started.
 func (s *StreamHandler) running(ctx context.Context, it dibs.Item) (*streamProcess, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	p, err := s.current(ctx, it)
 	if err != nil {
 		return nil, err
