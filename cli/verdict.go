@@ -47,7 +47,7 @@ func (p *printer) refused(r result) {
 	var refused *dibs.RefusedError
 	switch {
 	case errors.As(r.err, &held):
-		p.line(r.work.Name, "%s   held by %s, lease ends in %s%s", p.out.paint(warn, "refused"), holderText(held.Run, held.Holder), span(held.ExpiresAt.Sub(held.Now)), end)
+		p.line(r.work.Name, "%s   held by %s, lease ends in %s%s", p.out.paint(warn, "refused"), runAndHolder(held.Run, held.Holder), span(held.ExpiresAt.Sub(held.Now)), end)
 	case errors.As(r.err, &refused):
 		p.line(r.work.Name, "%s   %s%s", p.out.paint(warn, "refused"), refusedText(refused), end)
 	case r.err != nil:
@@ -57,7 +57,7 @@ func (p *printer) refused(r result) {
 	}
 }
 
-func holderText(run string, h dibs.Holder) string {
+func runAndHolder(run string, h dibs.Holder) string {
 	if h.Host == "" {
 		return dibs.ShortID(run)
 	}
@@ -91,7 +91,7 @@ func (p *printer) skipText(job string, t dibs.Trigger) string {
 		if err != nil {
 			return "another run has it"
 		}
-		return fmt.Sprintf("held by %s, lease ends %s", holderText(t.BlockingRun, holder), p.instant(job, t.BlockingUntil))
+		return fmt.Sprintf("held by %s, lease ends %s", runAndHolder(t.BlockingRun, holder), p.instant(job, t.BlockingUntil))
 	case dibs.ReasonPaused:
 		text := "paused"
 		if !t.BlockingUntil.IsZero() {

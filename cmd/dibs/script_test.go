@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 // billing is a program with a job written in Go.
 func billing() {
 	p := program()
-	p.Name = "billing"
+	p.Name, p.OpenSQLite = "billing", nil
 	p.Jobs = []dibs.Job{{
 		Name: "month-end", Overlap: dibs.Skip,
 		Handle: func(context.Context, dibs.Item) (dibs.Receipt, error) { return dibs.Receipt{}, nil },
