@@ -344,14 +344,17 @@ func (s *script) nextTick(ctx context.Context) error {
 	if code != exitOK && code != exitFailed {
 		return fmt.Errorf("the next tick ended with %d", code)
 	}
+	if err := readDatabase(ctx, s.db, &s.evidence); err != nil {
+		return err
+	}
+	if n, gap := s.evidence.firstTakeover(); n > 0 {
+		s.out.say("%s changed hands, the first %s after the end of its lease", plural(n, "row"), gap.Round(time.Millisecond))
+	}
 	return nil
 }
 
 // compare reads both sides and judges.
 func (s *script) compare(ctx context.Context) error {
-	if err := readDatabase(ctx, s.db, &s.evidence); err != nil {
-		return err
-	}
 	var err error
 	if s.evidence.Requests, err = ReadRequests(s.path(fileCRM)); err != nil {
 		return err

@@ -87,8 +87,15 @@ func (p *printer) sides(s Sides, failing string) {
 	}
 	p.line("  missing                   %s%s", count(len(s.Missing), 1), why)
 	p.line("  held by two runs at once  %s", count(len(s.HeldTwice), 0))
-	p.line("  sent again                %3d   by the successor of the dead run, under the same work ID:", s.SentAgain)
-	p.line("                                  the CRM had the note, the database could not know")
+	p.line("  sent again                %3d%s", s.SentAgain, sentAgain(s.SentAgain))
+}
+
+// sentAgain explains the number.
+func sentAgain(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return "   in flight when the run died; the CRM keeps one note per work ID"
 }
 
 func list(keys []string) string {

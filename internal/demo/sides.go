@@ -203,6 +203,23 @@ func clashes(e Evidence) []Clash {
 	return found
 }
 
+// firstTakeover counts the rows that were taken over from the run that was
+// killed, and finds the shortest time between the end of a lease and the next
+// claim; negative: a row was taken too early.
+func (e Evidence) firstTakeover() (n int, gap time.Duration) {
+	for _, o := range e.Outcomes {
+		end, known := e.LeaseEnds[Claim{o.Run, o.Key}]
+		if o.Outcome != "lost" || !known {
+			continue
+		}
+		if after := o.At.Sub(end); n == 0 || after < gap {
+			gap = after
+		}
+		n++
+	}
+	return n, gap
+}
+
 // overlaps finds pairs of runs whose spans share a moment; each pair once.
 func overlaps(key string, list []span) []Clash {
 	var found []Clash

@@ -35,7 +35,8 @@ type stage struct {
 	local bool
 
 	processes []*process
-	crmInput  io.Closer
+	crm       *process
+	crmInput  io.Closer // its end is the CRM's
 	db        *sql.DB
 }
 
@@ -80,7 +81,7 @@ func (s *stage) close(keep bool) error {
 		if !p.running() {
 			continue
 		}
-		if s.crmInput == nil || p != s.processes[0] { // the CRM ends with its input
+		if p != s.crm {
 			_ = p.cmd.Process.Kill()
 		}
 		select {
@@ -192,7 +193,7 @@ func (s *stage) startCRM(ctx context.Context, rules string) (string, error) {
 		return "", fmt.Errorf("start the CRM: %w", err)
 	}
 	defer out.Close()
-	_, err = s.start([]string{"demo", "crm", "--file", s.path(fileCRM), "--rules", rules}, "crm.txt", in, crmOut)
+	s.crm, err = s.start([]string{"demo", "crm", "--file", s.path(fileCRM), "--rules", rules}, "crm.txt", in, crmOut)
 	_ = crmOut.Close()
 	if err != nil {
 		return "", err
