@@ -66,7 +66,7 @@ func (c *claims) probe(ctx context.Context) error {
 	}
 	st.SQL = strings.ReplaceAll(st.SQL, whereMark, c.m.Where)
 	if err := c.store.read(ctx, st, Binds{}, func(*sql.Rows) error { return nil }); err != nil {
-		return fmt.Errorf("probe table %s: %w", c.m.Table, refusal(c.m, "where", err))
+		return fmt.Errorf("probe table %s: %w", c.m.asked, refusal(c.m, "where", err))
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func (c *claims) compile() error {
 	}
 	for _, part := range []func(writer, compiler) error{c.compileClaim, c.compileSettle, c.compileRenew, c.compileReads} {
 		if err := part(w, compiler{c, base}); err != nil {
-			return fmt.Errorf("table %s: %w", c.m.Table, err)
+			return fmt.Errorf("table %s: %w", c.m.asked, err)
 		}
 	}
 	return nil

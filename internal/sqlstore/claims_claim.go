@@ -70,7 +70,7 @@ func (c *claims) Claim(ctx context.Context, r dibs.ClaimRequest) (dibs.Claimed, 
 		return dibs.Claimed{}, err
 	}
 	var out dibs.Claimed
-	err := c.settling(ctx, "claim items of table "+c.m.Table.String(), func(ctx context.Context, tx *Tx, single bool) error {
+	err := c.settling(ctx, "claim items of table "+c.m.asked, func(ctx context.Context, tx *Tx, single bool) error {
 		live, now, err := c.store.checkpoint(ctx, tx, r.Run, r.Progress)
 		if out = (dibs.Claimed{Now: now}); err != nil {
 			return err
@@ -98,13 +98,13 @@ func (c *claims) Claim(ctx context.Context, r dibs.ClaimRequest) (dibs.Claimed, 
 
 func (c *claims) checkClaim(r dibs.ClaimRequest) error {
 	if r.Limit <= 0 {
-		return fmt.Errorf("claim items of table %s: the limit is %d, not positive", c.m.Table, r.Limit)
+		return fmt.Errorf("claim items of table %s: the limit is %d, not positive", c.m.asked, r.Limit)
 	}
 	if r.Token == "" {
-		return fmt.Errorf("claim items of table %s: no token", c.m.Table)
+		return fmt.Errorf("claim items of table %s: no token", c.m.asked)
 	}
 	if r.Scope.Key != nil && len(r.Scope.Key) != len(c.m.keys) {
-		return fmt.Errorf("claim item %s of table %s: the key has %d parts, the table's has %d", r.Scope.Key, c.m.Table, len(r.Scope.Key), len(c.m.keys))
+		return fmt.Errorf("claim item %s of table %s: the key has %d parts, the table's has %d", r.Scope.Key, c.m.asked, len(r.Scope.Key), len(c.m.keys))
 	}
 	if err := c.checkChanges(r.Settle); err != nil {
 		return err

@@ -117,7 +117,7 @@ func (c *claims) Find(ctx context.Context, token dibs.Token) ([]dibs.Held, error
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("find claim %s in table %s: %w", token, c.m.Table, err)
+		return nil, fmt.Errorf("find claim %s in table %s: %w", token, c.m.asked, err)
 	}
 	return out, nil
 }
@@ -125,10 +125,10 @@ func (c *claims) Find(ctx context.Context, token dibs.Token) ([]dibs.Held, error
 // Look reads one row. See [dibs.Claims]; [dibs.ErrNotFound] when there is none.
 func (c *claims) Look(ctx context.Context, key dibs.Key) (dibs.Row, error) {
 	if len(key) != len(c.m.keys) {
-		return dibs.Row{}, fmt.Errorf("look at item %s of table %s: the key has %d parts, the table's has %d", key, c.m.Table, len(key), len(c.m.keys))
+		return dibs.Row{}, fmt.Errorf("look at item %s of table %s: the key has %d parts, the table's has %d", key, c.m.asked, len(key), len(c.m.keys))
 	}
 	if !c.m.possible(key) {
-		return dibs.Row{}, fmt.Errorf("look at item %s of table %s: not a key of this table: %w", key, c.m.Table, dibs.ErrNotFound)
+		return dibs.Row{}, fmt.Errorf("look at item %s of table %s: not a key of this table: %w", key, c.m.asked, dibs.ErrNotFound)
 	}
 	var out []dibs.Row
 	err := c.list(ctx, c.st.look, c.scopeBinds(dibs.Scope{Key: key}), func(rec record) error {
@@ -137,11 +137,11 @@ func (c *claims) Look(ctx context.Context, key dibs.Key) (dibs.Row, error) {
 	})
 	switch {
 	case err != nil && c.badKey(ctx, err):
-		return dibs.Row{}, fmt.Errorf("look at item %s of table %s: %w: %w", key, c.m.Table, dibs.ErrNotFound, err)
+		return dibs.Row{}, fmt.Errorf("look at item %s of table %s: %w: %w", key, c.m.asked, dibs.ErrNotFound, err)
 	case err != nil:
-		return dibs.Row{}, fmt.Errorf("look at item %s of table %s: %w", key, c.m.Table, err)
+		return dibs.Row{}, fmt.Errorf("look at item %s of table %s: %w", key, c.m.asked, err)
 	case len(out) == 0:
-		return dibs.Row{}, fmt.Errorf("look at item %s of table %s: %w", key, c.m.Table, dibs.ErrNotFound)
+		return dibs.Row{}, fmt.Errorf("look at item %s of table %s: %w", key, c.m.asked, dibs.ErrNotFound)
 	}
 	return out[0], nil
 }
@@ -179,7 +179,7 @@ func (c *claims) Rows(ctx context.Context, f dibs.RowFilter) ([]dibs.Row, error)
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list rows of table %s: %w", c.m.Table, err)
+		return nil, fmt.Errorf("list rows of table %s: %w", c.m.asked, err)
 	}
 	return out, nil
 }
@@ -191,7 +191,7 @@ func (c *claims) Remaining(ctx context.Context, s dibs.Scope, limit int) (int64,
 	var n int64
 	err := c.store.read(ctx, c.st.remaining, b, func(rows *sql.Rows) error { return rows.Scan(&n) })
 	if err != nil {
-		return 0, fmt.Errorf("count what remains in table %s: %w", c.m.Table, err)
+		return 0, fmt.Errorf("count what remains in table %s: %w", c.m.asked, err)
 	}
 	return min(n, int64(limit)), nil
 }
@@ -227,7 +227,7 @@ func (c *claims) Sweep(ctx context.Context, lease time.Duration) (dibs.Swept, er
 
 func (c *claims) sweepOnce(ctx context.Context, st, write Statement, lease time.Duration) (n int64, err error) {
 	b := Binds{"lease": c.leaseSpan(lease), "limit": int64(sweepAtOnce)}
-	err = c.store.InTx(ctx, "sweep table "+c.m.Table.String(), func(ctx context.Context, tx *Tx) error {
+	err = c.store.InTx(ctx, "sweep table "+c.m.asked, func(ctx context.Context, tx *Tx) error {
 		var items []item
 		if err := tx.records(ctx, st, b, func(rec record) error {
 			items = append(items, keyed(c.m.key(rec)))
@@ -276,7 +276,7 @@ func (c *claims) Stats(ctx context.Context) (dibs.TableStats, error) {
 		return r.err
 	})
 	if err != nil {
-		return out, fmt.Errorf("count rows of table %s: %w", c.m.Table, err)
+		return out, fmt.Errorf("count rows of table %s: %w", c.m.asked, err)
 	}
 	return out, nil
 }

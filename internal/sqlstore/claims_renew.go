@@ -56,7 +56,7 @@ func (c *claims) Renew(ctx context.Context, r dibs.RenewRequest) (dibs.Renewed, 
 		return dibs.Renewed{}, err
 	}
 	var out dibs.Renewed
-	err := c.store.InReservedTx(ctx, "renew items of table "+c.m.Table.String(), func(ctx context.Context, tx *Tx) error {
+	err := c.store.InReservedTx(ctx, "renew items of table "+c.m.asked, func(ctx context.Context, tx *Tx) error {
 		run, err := c.store.extendRun(ctx, tx, r.Run, r.Lease)
 		if err != nil {
 			return err

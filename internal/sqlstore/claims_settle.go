@@ -51,16 +51,16 @@ func (w writer) settleSet() string {
 	due := alignDown(q, &m.claimableAt, w.now()+" + "+field("d"))
 	out := []string{
 		status,
-		w.target(m.claimableAt) + " = CASE WHEN " + q.Field("c") + " IS NOT NULL THEN " + q.Time(m.claimableAt, field("c")) +
+		w.target(m.claimableAt) + " = CASE WHEN " + q.Field("c") + " IS NOT NULL THEN " + q.Again(m.claimableAt, field("c")) +
 			" WHEN " + q.Field("d") + " IS NOT NULL THEN " + q.Time(m.claimableAt, due) + " END",
-		w.target(m.startedAt) + " = CASE WHEN " + q.Field("b2") + " IS NOT NULL THEN " + q.Time(m.startedAt, field("b2")) +
+		w.target(m.startedAt) + " = CASE WHEN " + q.Field("b2") + " IS NOT NULL THEN " + q.Again(m.startedAt, field("b2")) +
 			" WHEN " + back + " THEN NULL ELSE " + w.col(m.startedAt) + " END",
 		w.target(m.claimToken) + " = " + q.Value(m.claimToken, q.Field("pt")),
 		w.target(m.attempts) + " = " + field("a"),
 		w.target(m.expirations) + " = " + field("x"),
 	}
 	if m.startedAt.NotNull {
-		out[2] = w.target(m.startedAt) + " = CASE WHEN " + q.Field("b2") + " IS NOT NULL THEN " + q.Time(m.startedAt, field("b2")) +
+		out[2] = w.target(m.startedAt) + " = CASE WHEN " + q.Field("b2") + " IS NOT NULL THEN " + q.Again(m.startedAt, field("b2")) +
 			" ELSE " + w.col(m.startedAt) + " END"
 	}
 	succeeded := "CASE WHEN " + q.Field("ok") + " = '1' THEN "
@@ -84,7 +84,7 @@ func (c *claims) Settle(ctx context.Context, r dibs.SettleRequest) ([]dibs.Settl
 		return nil, err
 	}
 	var out []dibs.Settled
-	err := c.settling(ctx, "settle items of table "+c.m.Table.String(), func(ctx context.Context, tx *Tx, single bool) error {
+	err := c.settling(ctx, "settle items of table "+c.m.asked, func(ctx context.Context, tx *Tx, single bool) error {
 		if _, _, err := c.store.checkpoint(ctx, tx, r.Run, r.Progress); err != nil {
 			return err
 		}

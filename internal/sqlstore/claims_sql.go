@@ -118,6 +118,14 @@ func (w writer) fragments() (Fragments, error) {
 	fr["key_out"] = strings.Join(out, ", ")
 	fr["key_returned"] = strings.Join(returned, ", ")
 	fr["key_raw"] = strings.Join(raw, ", ")
+	if k := w.m.keys[0]; len(w.m.keys) == 1 {
+		if among := w.q.Among(w.col(k), "c0", "dibs_p"); among != "" {
+			join = append(join, among)
+		}
+		if among := w.q.Among(w.col(k), w.q.Value(k, w.q.Field("k0")), "dibs_r"); among != "" {
+			match = append(match, among)
+		}
+	}
 	fr["key_join"] = strings.Join(join, " AND ")
 	fr["key_match"] = strings.Join(match, " AND ")
 	fr["key_order"] = strings.Join(order, ", ")

@@ -72,7 +72,7 @@ func (w writer) keyBound() string {
 // afterMark lets a scan start at the low-water mark.
 func (w writer) afterMark() string {
 	m := w.m
-	at := w.q.Time(m.claimableAt, w.q.BindInt("mark"))
+	at := w.q.Again(m.claimableAt, w.q.BindInt("mark"))
 	if len(m.keys) != 1 {
 		return "(" + w.col(m.claimableAt) + " >= " + at + ")"
 	}

@@ -15,7 +15,8 @@ import (
 // mapping is a user's table resolved against the catalogue.
 type mapping struct {
 	dibs.Table
-	two bool
+	two   bool
+	asked string // the table as it was asked for, for people
 
 	keys        []Column
 	status      Column
@@ -53,7 +54,7 @@ func (s *Store) resolve(ctx context.Context, t dibs.Table) (*mapping, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := resolver{store: s, cat: cat, m: &mapping{Table: t}}
+	r := resolver{store: s, cat: cat, m: &mapping{Table: t, asked: t.String()}}
 	r.m.Schema, r.m.Name = cat.schema, cat.name
 	r.m.Columns = t.Columns.WithDefaults()
 	r.m.Labels = t.Labels.WithDefaults(t.OneShot)
@@ -85,7 +86,7 @@ type resolver struct {
 
 func (r *resolver) fault(field, problem, fix string) {
 	r.faults = append(r.faults, &dibs.ConfigError{
-		Subject: "table " + r.m.Table.String(), Field: field, Problem: problem, Fix: fix,
+		Subject: "table " + r.m.asked, Field: field, Problem: problem, Fix: fix,
 	})
 }
 
@@ -185,10 +186,22 @@ func (r *resolver) fields() {
 			r.writable(*f.into, f.want)
 		}
 	}
+	r.distinct()
 	for _, n := range r.m.Select {
 		r.m.selects = append(r.m.selects, r.need(n, "by select"))
 	}
 	r.nullable()
+}
+
+// distinct refuses a column that is mapped to two of our words.
+func (r *resolver) distinct() {
+	m, seen := r.m, map[string]bool{}
+	for _, c := range []Column{m.status, m.startedAt, m.claimableAt, m.claimToken, m.fence, m.attempts, m.expirations, m.cycle, m.lastSuccess, m.lastError} {
+		if c.there() && seen[c.Name] {
+			r.fault("column "+c.Name, "is mapped twice", "give each a column of its own")
+		}
+		seen[c.Name] = true
+	}
 }
 
 // writable refuses columns that a claim cannot write or that change by
@@ -416,7 +429,7 @@ func (s *Store) sample(ctx context.Context, m *mapping, c Column) ([]string, err
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read times of table %s: %w", m.Table, err)
+		return nil, fmt.Errorf("read times of table %s: %w", m.asked, err)
 	}
 	return found, nil
 }
@@ -428,7 +441,7 @@ func (m *mapping) leaseFits(lease time.Duration) error {
 		return nil
 	}
 	return &dibs.ConfigError{
-		Subject: "table " + m.Table.String(), Field: "lease",
+		Subject: "table " + m.asked, Field: "lease",
 		Problem: fmt.Sprintf("%s is too short for time columns that keep steps of %s", lease, unit),
 		Fix:     fmt.Sprintf("use a lease of at least %s, or a finer column type", 2*unit),
 	}

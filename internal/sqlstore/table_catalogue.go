@@ -163,13 +163,13 @@ func refusal(m *mapping, field string, err error) error {
 	switch te.class {
 	case ClassOther, ClassMissing, ClassData:
 		return &dibs.ConfigError{
-			Subject: "table " + m.Table.String(), Field: field,
+			Subject: "table " + m.asked, Field: field,
 			Problem: "is refused by the database: " + te.err.Error(),
 			Fix:     "write one condition over the table's own columns",
 		}
 	case ClassDenied:
 		return &dibs.ConfigError{
-			Subject: "table " + m.Table.String(), Field: field,
+			Subject: "table " + m.asked, Field: field,
 			Problem: "may not be read: " + te.err.Error(),
 			Fix:     "grant SELECT and UPDATE on the table",
 		}

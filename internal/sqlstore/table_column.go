@@ -108,9 +108,11 @@ type ColumnSQL interface {
 	// decodePayload; NULL stays NULL.
 	Payload(c Column, expr string) string
 	// Micros reads a time column; Time writes one from microseconds that are a
-	// multiple of its unit already.
+	// multiple of its unit already. Again writes one from what Micros read, be it
+	// an instant or one of the infinities that a database may have.
 	Micros(c Column, expr string) string
 	Time(c Column, micros string) string
+	Again(c Column, micros string) string
 	// Before is a condition that an index serves: expr, a time column, lies at or
 	// before (or, when strict, before) the instant.
 	Before(c Column, expr, micros string, strict bool) string
@@ -132,6 +134,9 @@ type ColumnSQL interface {
 	// declares the fields where that is needed.
 	Field(name string) string
 	Fields(names []string) string
+	// Among narrows a single key column to the keys that a list of rows has,
+	// where a planner needs to be told; empty where it does not.
+	Among(key, column, rows string) string
 	// SameName tells whether the database takes two column names for one.
 	SameName(a, b string) bool
 	// Where are the rules by which a where fragment is tokenised.

@@ -183,6 +183,10 @@ func (columns) Time(c sqlstore.Column, us string) string {
 	return "TIMESTAMPADD(MICROSECOND, " + us + ", " + epoch + ")"
 }
 
+func (q columns) Again(c sqlstore.Column, us string) string { return q.Time(c, us) }
+
+func (columns) Among(_, _, _ string) string { return "" }
+
 func (q columns) Before(c sqlstore.Column, expr, us string, strict bool) string {
 	op := " <= "
 	if strict {

@@ -120,22 +120,27 @@ func (columns) Micros(_ sqlstore.Column, expr string) string {
 		" WHEN " + expr + " = '-infinity' THEN -9223372036854775808 END)"
 }
 
-func (q columns) Time(c sqlstore.Column, us string) string {
-	return "(CASE WHEN (" + us + ") = 9223372036854775807 THEN 'infinity'::" + c.Form +
-		" WHEN (" + us + ") = -9223372036854775808 THEN '-infinity'::" + c.Form +
-		" ELSE " + q.instant(c, us) + " END)"
+// Time adds to the epoch, which names the same moment in every session.
+func (columns) Time(c sqlstore.Column, us string) string {
+	return "('epoch'::" + c.Form + " + (" + us + ") * interval '1 microsecond')"
 }
 
-// instant adds to the epoch, which names the same moment in every session.
-func (columns) instant(c sqlstore.Column, us string) string {
-	return "('epoch'::" + c.Form + " + (" + us + ") * interval '1 microsecond')"
+func (q columns) Again(c sqlstore.Column, us string) string {
+	return "(CASE (" + us + ") WHEN 9223372036854775807 THEN 'infinity'::" + c.Form +
+		" WHEN -9223372036854775808 THEN '-infinity'::" + c.Form + " ELSE " + q.Time(c, us) + " END)"
+}
+
+// Among keeps the planner from reading the whole table, which it may well do
+// for a join with rows it knows nothing about.
+func (columns) Among(key, column, rows string) string {
+	return key + " = ANY (ARRAY(SELECT " + column + " FROM " + rows + "))"
 }
 
 func (q columns) Before(c sqlstore.Column, expr, us string, strict bool) string {
 	if strict {
-		return "(" + expr + " < " + q.instant(c, us) + ")"
+		return "(" + expr + " < " + q.Time(c, us) + ")"
 	}
-	return "(" + expr + " <= " + q.instant(c, us) + ")"
+	return "(" + expr + " <= " + q.Time(c, us) + ")"
 }
 
 func (columns) NowMicros() string {

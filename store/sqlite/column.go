@@ -242,6 +242,10 @@ func (columns) Time(c sqlstore.Column, us string) string {
 	return "(" + us + ")"
 }
 
+func (q columns) Again(c sqlstore.Column, us string) string { return q.Time(c, us) }
+
+func (columns) Among(_, _, _ string) string { return "" }
+
 // Before compares integers as they are stored. Texts are compared by what they
 // mean; that no shape of an earlier time sorts behind the day after tomorrow
 // lets an index skip the rest.
