@@ -32,7 +32,7 @@ func ask(c http.Handler, method, target, body string, header ...string) (status 
 	w := httptest.NewRecorder()
 	defer func() {
 		if v := recover(); v != nil {
-			if v != http.ErrAbortHandler {
+			if v != any(http.ErrAbortHandler) {
 				panic(v)
 			}
 			status, text = 0, ""

@@ -58,10 +58,11 @@ func serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	err := server.Shutdown(grace)
-	<-ended
-	if err != nil {
+	if err := server.Shutdown(grace); err != nil {
 		return fmt.Errorf("stop the CRM: %w", err)
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the CRM: %w", err)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -109,12 +110,10 @@ func inHand(ctx context.Context, db *sql.DB, run string) (until map[string]time.
 // pick answers with one account, or "" when there is none.
 func pick(ctx context.Context, db *sql.DB, query string) (string, error) {
 	var key string
-	switch err := db.QueryRowContext(ctx, query).Scan(&key); err {
-	case nil, sql.ErrNoRows: //nolint:errorlint // Scan returns it as it is
-		return key, nil
-	default:
+	if err := db.QueryRowContext(ctx, query).Scan(&key); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return "", fmt.Errorf("look for an account: %w", err)
 	}
+	return key, nil
 }
 
 // The account that was claimed last and stands last in its batch: it will be in

@@ -87,12 +87,12 @@ func (p *printer) sides(s Sides, failing string) {
 	}
 	p.line("  missing                   %s%s", count(len(s.Missing), 1), why)
 	p.line("  held by two runs at once  %s", count(len(s.HeldTwice), 0))
-	p.line("  sent again                %3d%s", s.SentAgain, sentAgain(s.SentAgain))
+	p.line("  sent again                %3d%s", s.SentAgain, sentAgain(s))
 }
 
 // sentAgain explains the number.
-func sentAgain(n int) string {
-	if n == 0 {
+func sentAgain(s Sides) string {
+	if s.SentAgain == 0 || len(s.Twice) > 0 {
 		return ""
 	}
 	return "   in flight when the run died; the CRM keeps one note per work ID"

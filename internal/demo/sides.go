@@ -263,11 +263,18 @@ func (s Sides) Faults(failing string) []string {
 	if len(s.Unfinished) > 0 {
 		fault("still in progress: %s", names(s.Unfinished))
 	}
-	for _, c := range s.HeldTwice {
+	for i, c := range s.HeldTwice {
+		if i == maxClashes {
+			fault("and %d more like that", len(s.HeldTwice)-i)
+			break
+		}
 		fault("%s was held by two runs at once: %s", c.Key, c.Why)
 	}
 	return faults
 }
+
+// maxClashes is how many are told one by one.
+const maxClashes = 5
 
 // names lists keys, at most ten of them.
 func names(keys []string) string {
