@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/dibs-run/dibs"
 	"github.com/dibs-run/dibs/internal/config"
@@ -104,3 +106,30 @@ func (a *app) open(ctx context.Context) (Store, error) {
 	}
 	return store, nil
 }
+
+// openToWork opens the database and proves that it takes writes, so that a
+// read-only one is told before anything is run instead of being waited for.
+func (a *app) openToWork(ctx context.Context) (Store, error) {
+	store, err := a.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	name, err := dibs.NewTriggerID() // a lock of nobody else's
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, writePatience)
+	defer cancel()
+	err = store.Decide(ctx, name, func(context.Context, dibs.Desk) error { return errUndo })
+	if err != nil && !errors.Is(err, errUndo) {
+		return nil, fmt.Errorf("%s: write to it: %w", a.opened.url, err)
+	}
+	return store, nil
+}
+
+// writePatience is how long a database may be read-only or busy, as while
+// another server takes over.
+const writePatience = 5 * time.Second
+
+// errUndo takes back the write that was only to prove that it can be made.
+var errUndo = errors.New("taken back on purpose")

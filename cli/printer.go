@@ -116,7 +116,7 @@ func (p *printer) observe(e runner.Event) {
 	case runner.EventLost:
 		p.lost(e)
 	case runner.EventStopping:
-		if e.Reason != dibs.ReasonMaxItems {
+		if e.N > 0 {
 			p.line(e.Job, "stopping (%s): %s still at work", e.Reason, plural(int64(e.N), "handler"))
 		}
 	}
@@ -226,9 +226,10 @@ func (p *printer) instant(job string, t time.Time) string {
 	return clock(t, time.Now(), zone)
 }
 
-// firstLine keeps errors on one line of bearable length.
+// firstLine keeps errors on one line of bearable length, fit for a terminal.
 func firstLine(s string, limit int) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	s = visible(s)
 	if r := []rune(s); len(r) > limit {
 		return string(r[:limit-1]) + "…"
 	}
@@ -270,10 +271,12 @@ func (p *printer) ended(ctx context.Context, store Store, r result) {
 	for _, f := range s.failed { // of batches that never became whole
 		p.item(s, f)
 	}
-	if r.report.Run.Kind == dibs.KindItems {
+	switch {
+	case r.err != nil && r.report.Run.Counts.Selected == 0: // the error says it all
+	case r.report.Run.Kind == dibs.KindItems:
 		p.line(r.work.Name, "")
 		p.line(r.work.Name, "%s   %s", sum(r.report.Run.Counts), span(time.Since(s.began)))
-	} else {
+	default:
 		p.line(r.work.Name, "%s   %s", r.report.Run.State, span(time.Since(s.began)))
 	}
 	if elsewhere != "" {

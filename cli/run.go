@@ -55,7 +55,7 @@ func (a *app) run(ctx context.Context, name string, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	store, err := a.open(ctx)
+	store, err := a.openToWork(ctx)
 	if err != nil {
 		return err
 	}

@@ -60,12 +60,12 @@ func (a *app) tick(ctx context.Context, names []string, f tickFlags) error {
 	if err != nil {
 		return err
 	}
-	store, err := a.open(ctx)
+	if f.dryRun {
+		return a.dryRun(ctx, works, f)
+	}
+	store, err := a.openToWork(ctx)
 	if err != nil {
 		return err
-	}
-	if f.dryRun {
-		return a.dryRun(ctx, store, works, f)
 	}
 	p := a.newPrinter(works, f.json)
 	r, err := a.runner(store, works, p, f.by)
@@ -159,7 +159,11 @@ func (a *app) conclude(p *printer, results []result) error {
 }
 
 // dryRun lists what a tick would take, claims nothing and sends nothing.
-func (a *app) dryRun(ctx context.Context, store Store, works []*work, f tickFlags) error {
+func (a *app) dryRun(ctx context.Context, works []*work, f tickFlags) error {
+	store, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
 	var all []dryJob
 	for _, w := range works {
 		d, err := dryRunOf(ctx, store, w, f)

@@ -36,7 +36,7 @@ func (a *app) trigger(ctx context.Context, name string, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	store, err := a.open(ctx)
+	store, err := a.openToWork(ctx)
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func run(t *testing.T, dir, kind string, database func(dir string) string) {
 			return false, fmt.Errorf("unknown condition %q", name)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": exits, "sql": runSQL, "await": await,
+			"exits": exits, "sql": runSQL, "await": await, "user": user,
 		},
 	})
 }

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -111,7 +112,7 @@ func (s *Store) PlanAdoption(ctx context.Context, a Adoption) (*AdoptPlan, error
 		return nil, err
 	}
 	p := &adopter{store: s, sql: s.dialect.Adopt, cat: cat, Adoption: a}
-	p.r = resolver{store: s, cat: cat, m: &mapping{Table: a.Table}}
+	p.r = resolver{store: s, cat: cat, m: &mapping{Table: a.Table, asked: a.Table.String()}}
 	p.r.m.Schema, p.r.m.Name = cat.schema, cat.name
 	p.r.m.Columns = a.Table.Columns.WithDefaults()
 	p.r.m.Labels = a.Table.Labels.WithDefaults(a.Table.OneShot)
@@ -166,7 +167,24 @@ func (p *adopter) check(ctx context.Context) error {
 	if len(r.faults) > 0 {
 		return errors.Join(r.faults...)
 	}
-	return ctx.Err()
+	return p.probe(ctx)
+}
+
+// probe lets the database read the where fragment, without touching a row.
+func (p *adopter) probe(ctx context.Context) error {
+	m := p.r.m
+	if m.Where == "" {
+		return nil
+	}
+	st, err := p.store.dialect.Compile("table_probe", Fragments{"table": p.table, "w": p.quote(m.Name), "where": "(" + whereMark + ")"})
+	if err != nil {
+		return err
+	}
+	st.SQL = strings.ReplaceAll(st.SQL, whereMark, m.Where)
+	if err := p.store.read(ctx, st, Binds{}, func(*sql.Rows) error { return nil }); err != nil {
+		return fmt.Errorf("probe table %s: %w", m.asked, refusal(m, "where", err))
+	}
+	return nil
 }
 
 // roles are the columns of a full table, in the order in which they are added.

@@ -304,6 +304,9 @@ func (s *Store) explain(err error) error {
 	switch te.class {
 	case ClassConnection, ClassReadOnly, ClassUnavailable:
 		return fmt.Errorf("%w: %w", dibs.ErrUnavailable, err)
+	case ClassDenied:
+		return fmt.Errorf("%w: %w", &dibs.ConfigError{Subject: "database user", Problem: "lacks a privilege",
+			Fix: "grant it SELECT and UPDATE on your own tables, and also INSERT and DELETE on ours"}, err)
 	}
 	return err
 }
