@@ -96,7 +96,13 @@ type table struct {
 	right map[int]bool // columns that align right
 }
 
-func (t *table) add(cells ...cell) { t.rows = append(t.rows, cells) }
+// add adds a row; what a terminal must not see of it is made visible.
+func (t *table) add(cells ...cell) {
+	for i := range cells {
+		cells[i].text = visible(cells[i].text)
+	}
+	t.rows = append(t.rows, cells)
+}
 
 // head adds a row of faint words.
 func (t *table) head(words ...string) {
