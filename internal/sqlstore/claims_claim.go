@@ -20,7 +20,12 @@ func (c *claims) compileClaim(w writer, k compiler) error {
 	raw, picked := k.base["key_raw"]+", "+first+" AS o0", "o0, "+k.base["key_picked"]
 	names := aliases(k.base["row"]) + ", " + aliases(w.claimed())
 	claim := func(into *Statement, which, order, mark string) error {
+		by := k.base["by_due"]
+		if into == &c.st.claimKey {
+			by = k.base["by_key"]
+		}
 		return k.one(into, "claim", Fragments{
+			"by":    by,
 			"which": which, "order": order, "mark": mark, "pick_raw": raw, "picked_order": picked, "picked": names,
 			"claim_set": w.claimSet(), "claimed": w.claimed(), "claiming": w.claiming(),
 		})

@@ -133,7 +133,15 @@ func (w writer) fragments() (Fragments, error) {
 	fr["row"] = w.row(out)
 	fr["seen"] = w.seen()
 	fr["now"] = w.q.NowMicros()
+	fr["by_key"], fr["by_due"] = w.hint(w.m.keyIndex), w.hint(w.m.dueIndex)
 	return fr, nil
+}
+
+func (w writer) hint(index string) string {
+	if index == "" {
+		return ""
+	}
+	return w.q.Hint(w.s.dialect.Quote(index))
 }
 
 // row lists what is read of a row: its key, its claim columns, its payload.

@@ -30,6 +30,9 @@ type mapping struct {
 	lastSuccess Column // absent unless mapped, as lastError
 	lastError   Column
 	selects     []Column
+
+	keyIndex string // names of the indexes that serve, where the database
+	dueIndex string // must be told; empty: it need not be
 }
 
 func (c Column) there() bool { return c.Name != "" }
@@ -41,7 +44,14 @@ type catalogue struct {
 	engine       string // empty, or a storage engine that cannot be used
 	zoneShifts   bool   // the session's zone has daylight saving
 	columns      []CatalogColumn
-	unique       [][]string
+	indexes      []tableIndex
+}
+
+// tableIndex is an index of the catalogue. Its name is empty where nobody needs it.
+type tableIndex struct {
+	name    string
+	columns []string
+	unique  bool
 }
 
 // resolve reads the catalogue and fits the table to it. All faults are reported
@@ -63,6 +73,7 @@ func (s *Store) resolve(ctx context.Context, t dibs.Table) (*mapping, error) {
 		r.fields()
 		r.key()
 		r.states()
+		r.serving()
 	}
 	if len(r.faults) == 0 {
 		if err := r.times(ctx); err != nil {
@@ -285,37 +296,59 @@ func (r *resolver) key() {
 }
 
 func (r *resolver) uniqueList() string {
-	if len(r.cat.unique) == 0 {
-		return "the table has none"
+	var lists []string
+	for _, x := range r.cat.indexes {
+		if x.unique {
+			lists = append(lists, "("+strings.Join(x.columns, ", ")+")")
+		}
 	}
-	lists := make([]string, len(r.cat.unique))
-	for i, u := range r.cat.unique {
-		lists[i] = "(" + strings.Join(u, ", ") + ")"
+	if len(lists) == 0 {
+		return "the table has none"
 	}
 	return strings.Join(lists, ", ")
 }
 
 // unique tells whether a unique index is on exactly the key's columns, in any
-// order, none of which may be NULL. The catalogue query leaves out nullable
-// columns' indexes.
+// order, none of which may be NULL.
 func (r *resolver) unique() bool {
-	for _, u := range r.cat.unique {
-		if len(u) != len(r.m.keys) {
+	for _, x := range r.cat.indexes {
+		if !x.unique || len(x.columns) != len(r.m.keys) {
 			continue
 		}
 		found := 0
 		for _, k := range r.m.keys {
-			for _, n := range u {
+			for _, n := range x.columns {
 				if n == k.Name {
 					found++
 				}
 			}
 		}
-		if found == len(u) {
+		if found == len(x.columns) {
+			r.m.keyIndex = x.name
 			return true
 		}
 	}
 	return false
+}
+
+// serving remembers the index that begins with the columns a claim orders by.
+func (r *resolver) serving() {
+	want := []string{r.m.claimableAt.Name}
+	if r.m.two {
+		want = []string{r.m.status.Name, r.m.startedAt.Name}
+	}
+	for _, x := range r.cat.indexes {
+		if len(x.columns) < len(want) {
+			continue
+		}
+		serves := true
+		for i, n := range want {
+			serves = serves && x.columns[i] == n
+		}
+		if serves && x.name != "" && r.m.dueIndex == "" {
+			r.m.dueIndex = x.name
+		}
+	}
 }
 
 // states checks that every label fits the status column.

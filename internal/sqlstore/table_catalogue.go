@@ -52,14 +52,14 @@ func (s *Store) readCatalogue(ctx context.Context, t dibs.Table) (*catalogue, er
 	}
 	err = s.read(ctx, st, b, func(rows *sql.Rows) error {
 		var list string
-		if err := rows.Scan(into(&list)); err != nil {
+		var x tableIndex
+		if err := rows.Scan(into(&x.name), into(&list), &x.unique); err != nil {
 			return err
 		}
-		var names []string
-		if err := json.Unmarshal([]byte(list), &names); err != nil {
-			return fmt.Errorf("key columns %q: %w", list, err)
+		if err := json.Unmarshal([]byte(list), &x.columns); err != nil {
+			return fmt.Errorf("index columns %q: %w", list, err)
 		}
-		cat.unique = append(cat.unique, names)
+		cat.indexes = append(cat.indexes, x)
 		return nil
 	})
 	if err != nil {

@@ -137,6 +137,9 @@ type ColumnSQL interface {
 	// Among narrows a single key column to the keys that a list of rows has,
 	// where a planner needs to be told; empty where it does not.
 	Among(key, column, rows string) string
+	// Hint follows a table's name to make an index serve; the name is quoted. It
+	// is asked only where the catalogue query tells the names of indexes.
+	Hint(index string) string
 	// SameName tells whether the database takes two column names for one.
 	SameName(a, b string) bool
 	// Where are the rules by which a where fragment is tokenised.

@@ -232,6 +232,10 @@ func (columns) Fields(names []string) string {
 	return strings.Join(out, ", ")
 }
 
+// Hint keeps a locking statement from reading, and so locking, every row of a
+// table that the optimizer thinks small, or that it would rather sort.
+func (columns) Hint(index string) string { return " FORCE INDEX (" + index + ")" }
+
 func (columns) Where() sqlstore.WhereRules {
 	return sqlstore.WhereRules{
 		Backslash: true, DoubleIsString: true, Backtick: true,

@@ -161,6 +161,8 @@ func (columns) Field(name string) string     { return "dibs_r." + name }
 func (columns) Fields(names []string) string { return strings.Join(names, " text, ") + " text" }
 func (columns) SameName(a, b string) bool    { return a == b }
 
+func (columns) Hint(_ string) string { return "" }
+
 func (columns) Where() sqlstore.WhereRules {
 	return sqlstore.WhereRules{
 		Backslash: true, EscapeStrings: true, DollarQuotes: true, Comments: []string{"--", "/*"},

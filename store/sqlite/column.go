@@ -282,6 +282,8 @@ func (columns) Field(name string) string     { return "(dibs_r.value ->> '$." + 
 func (columns) Fields(names []string) string { return strings.Join(names, ", ") }
 func (columns) SameName(a, b string) bool    { return strings.EqualFold(a, b) }
 
+func (columns) Hint(_ string) string { return "" }
+
 func (columns) Where() sqlstore.WhereRules {
 	return sqlstore.WhereRules{
 		Backtick: true, Bracket: true, Comments: []string{"--", "/*"}, Placeholders: "?:@$",

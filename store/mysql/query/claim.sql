@@ -2,7 +2,7 @@
 -- Rows that others have locked are passed over.
 SELECT {row},
        {claiming}
-FROM {table} AS {w}
+FROM {table} AS {w}{by}
 WHERE {which}
   AND {mark}  -- if mark
 ORDER BY {order}

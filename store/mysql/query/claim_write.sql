@@ -1,3 +1,3 @@
 UPDATE JSON_TABLE(:items, '$[*]' COLUMNS ({fields})) AS dibs_r
-STRAIGHT_JOIN {table} AS {w} ON {key_match}
+STRAIGHT_JOIN {table} AS {w}{by_key} ON {key_match}
 SET {claim_write}

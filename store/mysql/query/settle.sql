@@ -1,5 +1,5 @@
 SELECT {key_out}
 FROM JSON_TABLE(:items, '$[*]' COLUMNS ({fields})) AS dibs_r
-STRAIGHT_JOIN {table} AS {w} ON {key_match}
+STRAIGHT_JOIN {table} AS {w}{by_key} ON {key_match}
 WHERE {proof}
 FOR UPDATE
