@@ -27,7 +27,7 @@ type statements struct {
 	outcomeInsert, outcomeFind             Statement
 	renew, renewWrite, renewLook           Statement
 	find, look, stats                      Statement
-	rowsAll, rowsStatus                    Statement
+	rowsAll, rowsStatus, rowsKey           Statement
 	rowsDue, rowsOrphaned, remaining       Statement
 	sweepLease, sweepDue                   Statement
 	sweepLeaseWrite, sweepDueWrite         Statement

@@ -154,7 +154,10 @@ func (t *taking) take(ctx context.Context) error {
 	case r.Mark.ClaimableAt.IsZero() || t.m.claimableAt.Loose || len(r.Mark.Key) != len(t.m.keys):
 		return t.pick(ctx, t.st.claim, b)
 	}
-	b["mark"], b["mark_key"] = r.Mark.ClaimableAt.UnixMicro(), r.Mark.Key[0]
+	b["mark"] = r.Mark.ClaimableAt.UnixMicro()
+	for i, part := range r.Mark.Key {
+		b["mark_k"+itoa(int64(i))] = part
+	}
 	return t.pick(ctx, t.st.claimMark, b)
 }
 

@@ -13,7 +13,7 @@ func ClaimStatements(of dibs.Claims) map[string]Explained {
 	c := of.(*claims)
 	binds := c.scopeBinds(dibs.Scope{Key: dibs.Key{"7"}})
 	for name, v := range map[string]any{
-		"token": "t/1", "lease": int64(60e6), "limit": int64(100), "mark": int64(0), "mark_key": "500", "until": farFuture,
+		"token": "t/1", "lease": int64(60e6), "limit": int64(100), "mark": int64(0), "mark_k0": "500", "until": farFuture,
 		"items": `[{"k0":"7","t":"t/1","f":"1"},{"k0":"8","t":"t/1","f":"1"}]`, "late": int64(0), "label": "IDLE",
 	} {
 		binds[name] = v

@@ -30,6 +30,7 @@ func (c *claims) compileReads(w writer, k compiler) error {
 		{&c.st.rowsAll, "rows", Fragments{"which": "1 = 1", "order": k.base["key_order"]}},
 		{&c.st.rowsStatus, "rows", Fragments{"which": w.col(m.status) + " = " + w.q.Value(m.status, w.q.BindText("label")), "order": order}},
 		{&c.st.rowsDue, "rows", Fragments{"which": due, "order": order}},
+		{&c.st.rowsKey, "rows", Fragments{"which": w.byKey(), "order": k.base["key_order"]}},
 		{&c.st.rowsOrphaned, "rows", Fragments{"which": w.orphaned(), "order": k.base["key_order"]}},
 		{&c.st.remaining, "remaining", Fragments{"remaining": w.remaining()}},
 		{&c.st.sweepLease, "sweep", Fragments{"which": w.withoutLease(), "sweep_set": w.sweepLease(), "fields": w.q.Fields(m.fields())}},
@@ -163,7 +164,7 @@ func (c *claims) Rows(ctx context.Context, f dibs.RowFilter) ([]dibs.Row, error)
 	case f.Orphaned:
 		st = c.st.rowsOrphaned
 	case f.Due && f.Scope.Key != nil:
-		st = c.st.look
+		st = c.st.rowsKey
 	case f.Due:
 		st = c.st.rowsDue
 	case f.Status != "":

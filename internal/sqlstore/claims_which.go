@@ -72,12 +72,13 @@ func (w writer) keyBound() string {
 // afterMark lets a scan start at the low-water mark.
 func (w writer) afterMark() string {
 	m := w.m
-	at := w.q.Again(m.claimableAt, w.q.BindInt("mark"))
-	if len(m.keys) != 1 {
-		return "(" + w.col(m.claimableAt) + " >= " + at + ")"
+	columns := []string{w.col(m.claimableAt)}
+	values := []string{w.q.Again(m.claimableAt, w.q.BindInt("mark"))}
+	for i, k := range m.keys {
+		columns = append(columns, w.col(k))
+		values = append(values, w.q.Value(k, w.q.BindText("mark_k"+itoa(int64(i)))))
 	}
-	key := w.q.Value(m.keys[0], w.q.BindText("mark_key"))
-	return "(" + w.col(m.claimableAt) + " >= " + at + " AND (" + w.col(m.claimableAt) + " > " + at + " OR " + w.col(m.keys[0]) + " >= " + key + "))"
+	return w.q.AtOrAfter(columns, values)
 }
 
 // A two-column table is searched class by class, each by the index on status

@@ -116,6 +116,9 @@ type ColumnSQL interface {
 	// Before is a condition that an index serves: expr, a time column, lies at or
 	// before (or, when strict, before) the instant.
 	Before(c Column, expr, micros string, strict bool) string
+	// AtOrAfter is a condition that an index on the columns serves: their values
+	// come at or after the given ones, the first column deciding first.
+	AtOrAfter(columns, values []string) string
 	// NowMicros is the time, the same throughout a statement. ClockMicros is the
 	// time when it is evaluated.
 	NowMicros() string

@@ -115,8 +115,22 @@ func TestCompositeKey(t *testing.T) {
 	onAll(t, func(t *testing.T, s *sqlstore.Store) {
 		execute(t, s, "CREATE TABLE pairs (tenant VARCHAR(20) NOT NULL, id INT NOT NULL, "+fullColumns(s.Dialect().Name)+", PRIMARY KEY (tenant, id))")
 		execute(t, s, "INSERT INTO pairs (tenant, id) VALUES ('a/b', 1)")
-		if key := fullRound(t, s, dibs.Table{Name: "pairs", Keys: []string{"id", "tenant"}}); key.String() != "1/a%2Fb" {
+		table := dibs.Table{Name: "pairs", Keys: []string{"id", "tenant"}}
+		if key := fullRound(t, s, table); key.String() != "1/a%2Fb" {
 			t.Errorf("key %q", key)
+		}
+		execute(t, s, "INSERT INTO pairs (tenant, id) VALUES ('b', 2), ('a', 2), ('a', 3), ('a', 4)")
+		c := claimsOn(t, s, table)
+		r := start(t, s, "job", time.Minute, true)
+		first := claim(t, c, r, 2)
+		second := claim(t, c, r, 2, func(q *dibs.ClaimRequest) {
+			q.Mark = dibs.Mark{ClaimableAt: first.Mark.ClaimableAt, Key: dibs.Key{"4", "a"}}
+		})
+		if keys(first.Items) != "2/a 2/b" || keys(second.Items) != "4/a" {
+			t.Errorf("claimed %q and, from 4/a on, %q", keys(first.Items), keys(second.Items))
+		}
+		if out := settle(t, c, r, completed(r, first.Items)); !out[0].OK || !out[1].OK {
+			t.Errorf("settled %+v", out)
 		}
 	})
 }

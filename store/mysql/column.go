@@ -195,6 +195,16 @@ func (q columns) Before(c sqlstore.Column, expr, us string, strict bool) string 
 	return "(" + expr + op + q.Time(c, us) + ")"
 }
 
+// AtOrAfter is spelled out: a comparison of rows would not use an index.
+func (columns) AtOrAfter(columns, values []string) string {
+	last := len(columns) - 1
+	cond := columns[last] + " >= " + values[last]
+	for i := last - 1; i >= 0; i-- {
+		cond = columns[i] + " > " + values[i] + " OR " + columns[i] + " = " + values[i] + " AND (" + cond + ")"
+	}
+	return "(" + columns[0] + " >= " + values[0] + " AND (" + cond + "))"
+}
+
 func (columns) NowMicros() string {
 	return "TIMESTAMPDIFF(MICROSECOND, " + epoch + ", UTC_TIMESTAMP(6))"
 }

@@ -143,6 +143,10 @@ func (q columns) Before(c sqlstore.Column, expr, us string, strict bool) string 
 	return "(" + expr + " <= " + q.Time(c, us) + ")"
 }
 
+func (columns) AtOrAfter(columns, values []string) string {
+	return "((" + strings.Join(columns, ", ") + ") >= (" + strings.Join(values, ", ") + "))"
+}
+
 func (columns) NowMicros() string {
 	return "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
 }

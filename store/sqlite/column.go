@@ -264,6 +264,10 @@ func (q columns) Before(c sqlstore.Column, expr, us string, strict bool) string 
 		micros(expr) + op + "(" + us + "))"
 }
 
+func (columns) AtOrAfter(columns, values []string) string {
+	return "((" + strings.Join(columns, ", ") + ") >= (" + strings.Join(values, ", ") + "))"
+}
+
 func (columns) NowMicros() string {
 	return "(CAST(round(unixepoch('now','subsec')*1000) AS INTEGER)*1000)"
 }
