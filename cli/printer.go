@@ -103,7 +103,7 @@ func (p *printer) observe(e runner.Event) {
 		s.until = time.Now().Add(e.LeaseLeft)
 	case runner.EventTookOver:
 		p.line(e.Job, "took over %s of %s: lease ended %s, claimed %s, not before", plural(int64(e.N), "row"), dibs.ShortID(e.From),
-			p.instant(e.Job, e.Until), p.instant(e.Job, e.Now))
+			p.exact(e.Job, e.Until), p.exact(e.Job, e.Now))
 	case runner.EventItem:
 		s.counts = e.Counts
 		if e.Outcome != dibs.OutcomeCompleted && e.Outcome != dibs.OutcomeAlreadyDone && e.Outcome != dibs.OutcomeReleased {
@@ -224,6 +224,11 @@ func (p *printer) instant(job string, t time.Time) string {
 		zone = w.zone()
 	}
 	return clock(t, time.Now(), zone)
+}
+
+// exact is instant with milliseconds, where it matters what came first.
+func (p *printer) exact(job string, t time.Time) string {
+	return p.instant(job, t) + t.Format(".000")
 }
 
 // firstLine keeps errors on one line of bearable length, fit for a terminal.

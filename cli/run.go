@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/dibs-run/dibs"
 	"github.com/dibs-run/dibs/runner"
@@ -32,21 +34,47 @@ func (a *app) runCommand() *cobra.Command {
 	c.Flags().BoolVar(&f.json, "json", false, "write JSON")
 	f.flags(c)
 	return command(groupRun, c, func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return usageError("name the job")
-		}
-		name, rest := args[0], args[1:]
-		if len(rest) > 0 && rest[0] != "--" { // run JOB --key K: flags may follow the name
-			if err := cmd.Flags().Parse(rest); err != nil {
-				return usageError("%v", err)
-			}
-			rest = cmd.Flags().Args()
-		}
-		if len(rest) > 0 {
-			return usageError("%q: run takes one job", rest[0])
+		name, argv, err := splitRun(cmd, args)
+		switch {
+		case errors.Is(err, pflag.ErrHelp):
+			return cmd.Help()
+		case err != nil:
+			return err
+		case argv != nil:
+			return a.wrap(cmd.Context(), name, argv, f)
 		}
 		return a.run(cmd.Context(), name, f)
 	})
+}
+
+// splitRun takes the name, then flags, then, after "--", the command to wrap.
+// Flags stop at the first argument, so that those of the command are its own.
+func splitRun(cmd *cobra.Command, args []string) (name string, argv []string, err error) {
+	if len(args) == 0 || cmd.Flags().ArgsLenAtDash() == 0 {
+		return "", nil, usageError("name the job first")
+	}
+	name = args[0]
+	if err := cmd.Flags().Parse(args[1:]); err != nil {
+		return "", nil, usageError("%v", err)
+	}
+	if help, err := cmd.Flags().GetBool("help"); err == nil && help {
+		return "", nil, pflag.ErrHelp
+	}
+	rest := cmd.Flags().Args()
+	switch {
+	case cmd.Flags().ArgsLenAtDash() == 0 && len(rest) == 0:
+		return "", nil, usageError("there is no command after --")
+	case cmd.Flags().ArgsLenAtDash() == 0:
+		return name, rest, nil
+	case len(rest) > 0:
+		return "", nil, usageError("%q: run takes one job; a command goes after --", rest[0])
+	}
+	return name, nil, nil
+}
+
+// wrap runs a command under the name of a job.
+func (a *app) wrap(_ context.Context, name string, argv []string, _ runFlags) error {
+	return usageError("%s run %s -- %s: this version runs configured jobs alone", a.program.Name, name, argv[0])
 }
 
 // run brings a person's trigger and works it.
