@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/dibs-run/dibs"
 )
@@ -147,25 +148,31 @@ func (c *claims) settle(ctx context.Context, tx *Tx, items []dibs.Settlement, si
 func (c *claims) settleTogether(ctx context.Context, tx *Tx, items []dibs.Settlement, plain bool) ([]dibs.Settled, error) {
 	out := make([]dibs.Settled, len(items))
 	encoded := make([]item, len(items))
+	believed := make([]item, 0, len(items)) // what its caller still takes for its own
 	where := make(map[string]int, len(items))
 	for i, s := range items {
 		encoded[i] = c.settleItem(s, plain)
-		where[s.Held.Key.String()] = i
-	}
-	batch, err := encodeItems(inKeyOrder(encoded))
-	if err != nil {
-		return nil, err
+		if !s.LateOnly {
+			believed = append(believed, encoded[i])
+			where[s.Held.Key.String()] = i
+		}
 	}
 	var ours []item
-	err = tx.records(ctx, c.st.settle, Binds{"items": batch}, func(rec record) error {
-		if i, ok := where[c.m.key(rec).String()]; ok {
-			out[i].OK = true
-			ours = append(ours, encoded[i])
+	if len(believed) > 0 {
+		batch, err := encodeItems(inKeyOrder(believed))
+		if err != nil {
+			return nil, err
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
+		err = tx.records(ctx, c.st.settle, Binds{"items": batch}, func(rec record) error {
+			if i, ok := where[c.m.key(rec).String()]; ok {
+				out[i].OK = true
+				ours = append(ours, encoded[i])
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
 	}
 	if err := c.settleOurs(ctx, tx, ours); err != nil {
 		return nil, err
@@ -302,6 +309,20 @@ func (c *claims) errorText(s string, plain bool) string {
 	return cut(clean(s), most)
 }
 
+// mostReceipt is the most bytes that are kept of a destination's own name.
+const mostReceipt = 1024
+
+// cutBytes cuts between two characters.
+func cutBytes(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:most]
+}
+
 func cut(s string, most int) string {
 	runes := []rune(s)
 	if len(runes) <= most {
@@ -328,7 +349,7 @@ func outcomeItem(r dibs.OutcomeRecord) item {
 	it.number("n", int64(r.Attempt))
 	it.number("tk", span(r.Took))
 	for name, v := range map[string]string{
-		"re": string(r.Reason), "rc": cut(clean(r.ReceiptID), mostError), "oe": cut(clean(r.Error), mostError),
+		"re": string(r.Reason), "rc": cutBytes(clean(r.ReceiptID), mostReceipt), "oe": cut(clean(r.Error), mostError),
 		"ev": strings.ReplaceAll(clean(string(r.Evidence)), `\u0000`, `\u2400`),
 	} {
 		if v != "" {

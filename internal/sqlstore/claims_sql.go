@@ -73,6 +73,28 @@ func (m *mapping) state(label string) dibs.Status {
 			return s
 		}
 	}
+	if m.foldsCase() {
+		return m.like(strings.TrimRight(label, " "))
+	}
+	return ""
+}
+
+// foldsCase is true when the database takes labels for equal that differ in case
+// or in blanks at the end: it claims such rows, so they must be understood.
+func (m *mapping) foldsCase() bool {
+	c := strings.ToLower(m.status.Collation)
+	return strings.Contains(c, "_ci") || c == "nocase"
+}
+
+// like is the state whose label is the same but for its case.
+func (m *mapping) like(label string) dibs.Status {
+	for _, s := range []dibs.Status{
+		dibs.StatusIdle, dibs.StatusInProgress, dibs.StatusFailed, dibs.StatusDone, dibs.StatusQuarantined,
+	} {
+		if own := m.label(s); own != "" && strings.EqualFold(own, label) {
+			return s
+		}
+	}
 	return ""
 }
 

@@ -1,0 +1,45 @@
+package mysql_test
+
+import (
+	"database/sql"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/dibs-run/dibs"
+	"github.com/dibs-run/dibs/internal/testdb"
+	"github.com/dibs-run/dibs/store/mysql"
+	"github.com/dibs-run/dibs/store/storetest"
+)
+
+func suite() storetest.Config {
+	return storetest.Config{
+		Open: func(t testing.TB) storetest.Fixture {
+			address := testdb.MySQL(t)
+			db := testdb.Open(t, address)
+			_, dsn, err := testdb.DSN(address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := mysql.New(db)
+			if _, err := s.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			connector, err := storetest.Connector(db, dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return storetest.Fixture{Store: s, DB: db, Connector: connector,
+				Open: func(db *sql.DB) dibs.Store { return mysql.New(db) }}
+		},
+		SQL: storetest.SQL{
+			Time: "DATETIME(6)", Epoch: "'1970-01-01'", Bytes: "VARCHAR(100) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin", RowLocks: true,
+			Now: "UTC_TIMESTAMP(6)",
+			Shift: func(e string, d time.Duration) string {
+				return fmt.Sprintf("(%s + INTERVAL %d MICROSECOND)", e, d.Microseconds())
+			},
+		},
+	}
+}
+
+func TestConformance(t *testing.T) { storetest.Run(t, suite()) }

@@ -1,0 +1,45 @@
+package postgres_test
+
+import (
+	"database/sql"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/dibs-run/dibs"
+	"github.com/dibs-run/dibs/internal/testdb"
+	"github.com/dibs-run/dibs/store/postgres"
+	"github.com/dibs-run/dibs/store/storetest"
+)
+
+func suite() storetest.Config {
+	return storetest.Config{
+		Open: func(t testing.TB) storetest.Fixture {
+			address := testdb.Postgres(t)
+			db := testdb.Open(t, address)
+			_, dsn, err := testdb.DSN(address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := postgres.New(db)
+			if _, err := s.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			connector, err := storetest.Connector(db, dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return storetest.Fixture{Store: s, DB: db, Connector: connector,
+				Open: func(db *sql.DB) dibs.Store { return postgres.New(db) }}
+		},
+		SQL: storetest.SQL{
+			Time: "timestamptz", Epoch: "'epoch'::timestamptz", Bytes: `text COLLATE "C"`, RowLocks: true,
+			Now: "clock_timestamp()",
+			Shift: func(e string, d time.Duration) string {
+				return fmt.Sprintf("(%s + %d * interval '1 microsecond')", e, d.Microseconds())
+			},
+		},
+	}
+}
+
+func TestConformance(t *testing.T) { storetest.Run(t, suite()) }
