@@ -269,11 +269,39 @@ func keyed(key dibs.Key) item {
 
 // encodeItems makes the one parameter of a batch.
 func encodeItems(items []item) (string, error) {
-	b, err := json.Marshal(items)
-	if err != nil {
-		return "", fmt.Errorf("encode items: %w", err)
+	out := make([]byte, 0, 256*len(items)+2)
+	out = append(out, '[')
+	for i, it := range items {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, '{')
+		first := true
+		for name, v := range it {
+			if !first {
+				out = append(out, ',')
+			}
+			first = false
+			out = append(append(append(out, '"'), name...), `":`...)
+			var err error
+			if out, err = appendText(out, v); err != nil {
+				return "", fmt.Errorf("encode items: %s: %w", name, err)
+			}
+		}
+		out = append(out, '}')
 	}
-	return string(b), nil
+	return string(append(out, ']')), nil
+}
+
+// appendText appends a JSON text; most need no escapes.
+func appendText(out []byte, v string) ([]byte, error) {
+	for i := range len(v) {
+		if c := v[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
+			b, err := json.Marshal(v)
+			return append(out, b...), err
+		}
+	}
+	return append(append(append(out, '"'), v...), '"'), nil
 }
 
 // fields names the fields that items of a statement may have.

@@ -158,11 +158,11 @@ func (c *claims) settleTogether(ctx context.Context, tx *Tx, items []dibs.Settle
 		}
 	}
 	var ours []item
+	batch, err := encodeItems(inKeyOrder(believed))
+	if err != nil {
+		return nil, err
+	}
 	if len(believed) > 0 {
-		batch, err := encodeItems(inKeyOrder(believed))
-		if err != nil {
-			return nil, err
-		}
 		err = tx.records(ctx, c.st.settle, Binds{"items": batch}, func(rec record) error {
 			if i, ok := where[c.m.key(rec).String()]; ok {
 				out[i].OK = true
@@ -174,7 +174,12 @@ func (c *claims) settleTogether(ctx context.Context, tx *Tx, items []dibs.Settle
 			return nil, err
 		}
 	}
-	if err := c.settleOurs(ctx, tx, ours); err != nil {
+	if len(ours) < len(believed) {
+		if batch, err = encodeItems(inKeyOrder(ours)); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.settleOurs(ctx, tx, len(ours), batch); err != nil {
 		return nil, err
 	}
 	if len(ours) == len(items) {
@@ -183,22 +188,19 @@ func (c *claims) settleTogether(ctx context.Context, tx *Tx, items []dibs.Settle
 	return out, c.settleLate(ctx, tx, encoded, out)
 }
 
-// settleOurs finishes what the settling statement could not do in one.
-func (c *claims) settleOurs(ctx context.Context, tx *Tx, ours []item) error {
-	if len(ours) == 0 || c.store.dialect.OneStatementSettle {
+// settleOurs finishes, for the n items that are ours, what the settling
+// statement could not do in one.
+func (c *claims) settleOurs(ctx context.Context, tx *Tx, n int, batch string) error {
+	if n == 0 || c.store.dialect.OneStatementSettle {
 		return nil
 	}
-	ours = inKeyOrder(ours)
 	if c.st.settleWrite.there() {
-		batch, err := encodeItems(ours)
-		if err != nil {
-			return err
-		}
 		if _, err := tx.Exec(ctx, c.st.settleWrite, Binds{"items": batch}); err != nil {
 			return err
 		}
 	}
-	return c.insertOutcomes(ctx, tx, ours, false)
+	_, err := tx.Exec(ctx, c.st.outcomeInsert, Binds{"items": batch, "late": int64(0)})
+	return err
 }
 
 // settleLate answers for items that are no longer ours. An outcome of the same

@@ -282,7 +282,7 @@ func (columns) Greatest(a, b string) string  { return "max(" + a + ", " + b + ")
 func (columns) Least(a, b string) string     { return "min(" + a + ", " + b + ")" }
 func (columns) BindText(bind string) string  { return ":" + bind }
 func (columns) BindInt(bind string) string   { return ":" + bind }
-func (columns) Field(name string) string     { return "(dibs_r.value ->> '$." + name + "')" }
+func (columns) Field(name string) string     { return "(dibs_r.j ->> '$." + name + "')" }
 func (columns) Fields(names []string) string { return strings.Join(names, ", ") }
 func (columns) SameName(a, b string) bool    { return strings.EqualFold(a, b) }
 

@@ -1,4 +1,5 @@
+WITH dibs_r AS MATERIALIZED (SELECT jsonb(value) AS j FROM json_each(:items))
 UPDATE {table} AS {w}
 SET {claim_write}
-FROM json_each(:items) AS dibs_r
+FROM dibs_r
 WHERE {key_match}

@@ -1,6 +1,7 @@
+WITH dibs_r AS MATERIALIZED (SELECT jsonb(value) AS j FROM json_each(:items))
 UPDATE {table} AS {w}
 SET {renew_set}
-FROM json_each(:items) AS dibs_r
+FROM dibs_r
 WHERE {key_match}
   AND {proof}
 RETURNING {key_returned}, {renewed_target}

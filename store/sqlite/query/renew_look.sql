@@ -1,5 +1,6 @@
+WITH dibs_r AS MATERIALIZED (SELECT jsonb(value) AS j FROM json_each(:items))
 SELECT {key_out}, {renewed}
-FROM json_each(:items) AS dibs_r
+FROM dibs_r
 CROSS JOIN {table} AS {w}
 WHERE {key_match}
   AND {proof}
