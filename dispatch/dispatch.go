@@ -25,6 +25,10 @@ type Config struct {
 	Runs dibs.Runs
 	// Holder is this process. Required.
 	Holder dibs.Holder
+	// Gone tells whether the process that holds a run has provably ended, so that
+	// nobody has to wait for the lease. It is asked inside the decision and must
+	// be quick. Nil: nothing can be proved.
+	Gone func(dibs.Run) bool
 	// Log receives what people may want to know; nil: nothing.
 	Log *slog.Logger
 }
@@ -34,6 +38,7 @@ type Config struct {
 type Dispatcher struct {
 	runs   dibs.Runs
 	holder dibs.Holder
+	gone   func(dibs.Run) bool
 	log    *slog.Logger
 }
 
@@ -43,7 +48,11 @@ func New(c Config) *Dispatcher {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Dispatcher{runs: c.Runs, holder: c.Holder, log: log}
+	gone := c.Gone
+	if gone == nil {
+		gone = func(dibs.Run) bool { return false }
+	}
+	return &Dispatcher{runs: c.Runs, holder: c.Holder, gone: gone, log: log}
 }
 
 // Request is a trigger on its way to a decision.
@@ -110,17 +119,29 @@ func (d *Dispatcher) decide(ctx context.Context, desk dibs.Desk, r Request, runI
 		return err
 	}
 	holder := desk.Holder()
+	lock := lockState(holder, desk.Now())
+	gone := lock == policy.Live && d.gone(*holder)
+	if gone {
+		lock = policy.Expired
+	}
 	v := policy.Decide(policy.Situation{
 		Overlap: r.Job.Overlap,
-		Lock:    lockState(holder, desk.Now()),
+		Lock:    lock,
 		Paused:  state.Paused,
 		OneKey:  r.Key != "",
 	})
 	previous := ""
 	if v.MarkLost {
-		lost, err := d.markLost(ctx, desk, *holder, dibs.ReasonLeaseEnded)
+		end := d.markLost
+		if gone {
+			end = d.markGone
+		}
+		lost, err := end(ctx, desk, *holder)
 		if err != nil {
 			return err
+		}
+		if gone && v.Reason == dibs.ReasonTookOver {
+			v.Reason = dibs.ReasonHolderGone
 		}
 		if !lost { // its renewal came first: it is alive after all
 			return errChanged
@@ -241,7 +262,7 @@ func (d *Dispatcher) Sweep(ctx context.Context) ([]dibs.Run, error) {
 		var done bool
 		err := d.runs.Decide(ctx, lock, func(ctx context.Context, desk dibs.Desk) error {
 			var err error
-			done, err = d.markLost(ctx, desk, run, dibs.ReasonLeaseEnded)
+			done, err = d.markLost(ctx, desk, run)
 			return err
 		})
 		if err != nil {
@@ -255,8 +276,8 @@ func (d *Dispatcher) Sweep(ctx context.Context) ([]dibs.Run, error) {
 	return lost, nil
 }
 
-func (d *Dispatcher) markLost(ctx context.Context, desk dibs.Desk, run dibs.Run, why dibs.Reason) (bool, error) {
-	done, err := desk.MarkLost(ctx, run.Ref(), why)
+func (d *Dispatcher) markLost(ctx context.Context, desk dibs.Desk, run dibs.Run) (bool, error) {
+	done, err := desk.MarkLost(ctx, run.Ref(), dibs.ReasonLeaseEnded)
 	if err != nil {
 		return false, fmt.Errorf("mark run %s lost: %w", run.ID, err)
 	}
