@@ -236,8 +236,8 @@ const flushAfter = 250 * time.Millisecond
 // stopTimer fires when max_duration, or the caller's own deadline less what an
 // orderly stop needs, has come.
 func (s *shift) stopTimer(ctx context.Context) *time.Timer {
-	const never = 365 * 24 * time.Hour
-	in := time.Duration(never)
+	const never time.Duration = 365 * 24 * time.Hour
+	in := never
 	if s.job.MaxDuration > 0 {
 		in = s.job.MaxDuration
 	}
