@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"os"
 	"sort"
 	"testing"
 	"time"
@@ -48,7 +49,7 @@ func bareLoop(b *testing.B, db *sql.DB, table string) time.Duration {
 		FROM unnest($1::bigint[], $2::bigint[]) AS u(id, fence) WHERE t.id = u.id AND t.fence = u.fence AND t.status = 'IN_PROGRESS'`, table)
 	began := time.Now()
 	for total := 0; ; {
-		rows, err := db.QueryContext(b.Context(), claim)
+		rows, err := db.QueryContext(b.Context(), claim) //nolint:sqlclosecheck // read to its end, which closes it
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -200,5 +201,48 @@ func BenchmarkClaimStaysFlat(b *testing.B) {
 	for name, r := range ratio {
 		b.ReportMetric(middle(r), name+"/10k")
 	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkClaimAfterChurn: rows come again at once for five minutes
+// (DIBS_CHURN), then a claim's time over its time before. Wanted: ≤ 1.3.
+func BenchmarkClaimAfterChurn(b *testing.B) {
+	length := 5 * time.Minute
+	if text := os.Getenv("DIBS_CHURN"); text != "" {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			b.Fatalf("DIBS_CHURN: %v", err)
+		}
+		length = d
+	}
+	db := testdb.OpenPostgres(b)
+	store := postgres.New(db)
+	if _, err := store.Migrate(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	fillAccounts(b, db, "still", 10_000)
+	fillAccounts(b, db, "churned", 500_000)
+	r, err := runner.New(runner.Config{Store: store, Jobs: []dibs.Job{{
+		Name: "churn", Overlap: dibs.Allow, OnUncertain: dibs.Replay, Batch: 100, Concurrency: 8,
+		Source: dibs.Table{Name: "churned", Key: "id", Every: dibs.Always}, Handle: done, MaxDuration: length,
+	}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var rows int64
+	for began := time.Now(); time.Since(began) < length; {
+		report, err := r.Tick(b.Context(), "churn")
+		if err != nil {
+			b.Fatal(err)
+		}
+		rows += report.Run.Counts.Completed
+	}
+	var ratios []float64
+	for range 3 {
+		still := claimTime(b, store, "still", "enabled")
+		ratios = append(ratios, claimTime(b, store, "churned", "enabled")/still)
+	}
+	b.ReportMetric(middle(ratios), "churned/still")
+	b.ReportMetric(float64(rows), "rows")
 	b.ReportMetric(0, "ns/op")
 }
