@@ -13,6 +13,6 @@
 // structure; the text that history keeps is the text before it.
 //
 // This package must not know how anything is stored, scheduled, executed or
-// shown: it imports the root package alone and opens no database. Schedules and
-// SQL fragments stay text here; those who run them check them.
+// shown: it opens no database. Package schedule reads schedules; SQL fragments
+// stay text here, and the store that runs them checks them.
 package config

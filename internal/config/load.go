@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/dibs-run/dibs"
+	"github.com/dibs-run/dibs/schedule"
 )
 
 // File is a loaded configuration: the file and what it includes.
@@ -72,6 +73,7 @@ type loader struct {
 	seen     map[string]*node
 	defaults *node
 	open     []openChoice
+	zones    schedule.Zones // loaded once for all jobs
 }
 
 // Load reads the file at path and everything it includes. Lookup answers for
@@ -140,6 +142,9 @@ func (l *loader) main(ctx context.Context, root *node) error {
 		}
 	}
 	l.defaults = onlySettings(root.get("defaults"))
+	if d := doc.Defaults; d != nil {
+		checkZone(&l.zones, l.faults, root.get("defaults").place("time_zone"), d.TimeZone, "defaults.time_zone")
+	}
 	l.jobs(jobs)
 	for _, pattern := range doc.Include {
 		if err := l.include(ctx, root.get("include"), pattern); err != nil {
@@ -190,7 +195,7 @@ func (l *loader) job(name string, n, place *node, path string) {
 	if n.kind != mapping {
 		return
 	}
-	(&checker{faults: l.faults, job: j, path: path}).check()
+	(&checker{faults: l.faults, job: j, path: path, zones: &l.zones, ownZone: n.has("time_zone")}).check()
 	l.findOpen(j, place)
 	l.file.Jobs = append(l.file.Jobs, j)
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dibs-run/dibs"
 )
@@ -85,6 +86,12 @@ func TestGoodFiles(t *testing.T) {
 					fmt.Fprintf(&out, "table: %+v\n", plainJSON(t, d.Source))
 				}
 				fmt.Fprintf(&out, "schedule: %s zone %q\nhandler: %s\n", plainJSON(t, j.Schedule), j.TimeZone, plainJSON(t, j.Handler))
+				if s := j.ParsedSchedule(); s != nil {
+					fmt.Fprintf(&out, "parsed: %s\n", s)
+				}
+			}
+			for _, warning := range f.Warnings(time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)) {
+				fmt.Fprintf(&out, "warning: %s\n", warning)
 			}
 			golden(t, strings.TrimSuffix(path, ".yaml")+".txt", []byte(out.String()))
 		})

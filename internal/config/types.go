@@ -2,6 +2,7 @@ package config
 
 import (
 	"github.com/dibs-run/dibs"
+	"github.com/dibs-run/dibs/schedule"
 )
 
 // The structs below are the file's grammar. Their tags are read by the decoder,
@@ -26,7 +27,7 @@ type document struct {
 
 // Settings are the fields that defaults: may hold too.
 type Settings struct {
-	TimeZone    string           `yaml:"time_zone" doc:"IANA name of the zone in which cron fields are read. Required with a cron schedule."`
+	TimeZone    string           `yaml:"time_zone" doc:"IANA name of the zone in which cron fields are read, or UTC. Required with a cron schedule that does not name one itself (CRON_TZ=)."`
 	Overlap     dibs.Overlap     `yaml:"overlap" enum:"skip,queue,coalesce,replace,allow" later:"queue,coalesce,replace" doc:"What happens to a trigger that arrives while a run has the lock. Required, here or in defaults."`
 	OnUncertain dibs.OnUncertain `yaml:"on_uncertain" enum:"replay,lookup,hold" later:"lookup,hold" doc:"What happens to an item whose earlier attempt began and left no outcome. Required, here or in defaults. replay: the handler is idempotent, run it again."`
 	Batch       int              `yaml:"batch" min:"1" doc:"The most rows that one claim takes. Default 100."`
@@ -63,18 +64,20 @@ type Job struct {
 	Handler   *Handler  `yaml:"handler" doc:"What does the work: one of exec, shell and http. Required with a source."`
 	Lookup    *Handler  `yaml:"lookup" later:"*" doc:"How to ask the destination what became of an item."`
 
-	node *node
+	node     *node
+	schedule *schedule.Schedule
 }
 
-// Schedule says when a job is due. Its text is checked by package schedule.
+// Schedule says when a job is due, as the file has it: see
+// [Job.ParsedSchedule].
 type Schedule struct {
 	Cron    string   `yaml:"cron" doc:"Five cron fields, six with seconds: true; also \"@every 90s\" and \"@daily\"."`
 	Every   Duration `yaml:"every" doc:"A fixed distance, counted from a stored epoch."`
 	At      string   `yaml:"at" doc:"One instant, RFC 3339: 2027-03-01T09:00:00Z."`
-	DST     *DST     `yaml:"dst" doc:"What happens at a change of the clock."`
-	Days    string   `yaml:"days" enum:"classic,both" doc:"How two restricted day fields combine: classic (either suffices) or both."`
-	Seconds bool     `yaml:"seconds" doc:"The cron expression has six fields, seconds first."`
-	Jitter  Duration `yaml:"jitter" doc:"Delay each start by up to this long; the same for a job every time."`
+	DST     *DST     `yaml:"dst" doc:"What happens at a change of the clock. The defaults follow the hour field: see schedules.md."`
+	Days    string   `yaml:"days" enum:"classic,both" doc:"How two restricted day fields combine: classic (either suffices, unless one begins with *) or both. Default classic."`
+	Seconds bool     `yaml:"seconds" doc:"The cron expression has six fields, seconds first. Without it six fields are refused."`
+	Jitter  Duration `yaml:"jitter" doc:"Delay each start by less than this, from the job's name and the slot, so that every host computes the same. Shorter than the interval."`
 }
 
 // DST overrides what happens at a change of the clock.

@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/dibs-run/dibs/schedule"
 )
 
 // checker looks across the fields of one decoded job. It judges what is there
@@ -13,6 +15,9 @@ type checker struct {
 	faults *faults
 	job    *Job
 	path   string
+	zones  *schedule.Zones
+	// ownZone is true when the job itself names its time zone.
+	ownZone bool
 }
 
 func (c *checker) fault(problem, fix string, place ...string) {
@@ -37,9 +42,7 @@ func (c *checker) exactlyOne(block, fix string, names ...string) {
 
 func (c *checker) check() {
 	j := c.job
-	if strings.EqualFold(j.TimeZone, "local") {
-		c.fault("Local means another zone on every host", "write an IANA name such as Europe/Amsterdam, or UTC", "time_zone")
-	}
+	checkZone(c.zones, c.faults, j.node.place("time_zone"), j.TimeZone, join(c.path, "time_zone"))
 	if j.Grace > 0 && j.Lease > 0 && j.Grace >= j.Lease {
 		c.fault("a grace as long as the lease leaves no time to work", "shorten grace or lengthen lease", "grace")
 	}
@@ -66,6 +69,7 @@ func (c *checker) schedule(s *Schedule) {
 			c.fault("is not an instant", "write RFC 3339 with an offset, such as 2027-03-01T09:00:00Z", "schedule", "at")
 		}
 	}
+	c.parseSchedule(s)
 }
 
 func (c *checker) source(s *Source) {
