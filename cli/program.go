@@ -68,6 +68,10 @@ type Store interface {
 	// PlanAdoption and ApplyAdoption make a user's table claimable.
 	PlanAdoption(ctx context.Context, a sqlstore.Adoption) (*sqlstore.AdoptPlan, error)
 	ApplyAdoption(ctx context.Context, p *sqlstore.AdoptPlan, report func(step int, rows int64)) error
+	// CheckServer and CheckTable look for what would go wrong. They change
+	// nothing.
+	CheckServer(ctx context.Context) ([]sqlstore.Finding, error)
+	CheckTable(ctx context.Context, t dibs.Table, scope dibs.Scope) ([]sqlstore.Finding, error)
 }
 
 // env is the value of an environment variable, or "".
