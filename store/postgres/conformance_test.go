@@ -43,3 +43,7 @@ func suite() storetest.Config {
 }
 
 func TestConformance(t *testing.T) { storetest.Run(t, suite()) }
+
+func TestCrashesBetweenStatements(t *testing.T) { storetest.Crashes(t, suite()) }
+
+func TestCaseB12CommitWithoutAnswer(t *testing.T) { storetest.CaseB12(t, suite()) }

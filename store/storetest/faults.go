@@ -131,7 +131,7 @@ func (f *Faults) around(c *faultyConn, text string, do func() error) error {
 		f.mu.Unlock()
 		return err
 	}
-	if strike && err == nil {
+	if strike { // also the answer that something is wrong is lost
 		f.mu.Lock()
 		f.strike()
 		f.mu.Unlock()

@@ -13,6 +13,7 @@ type faultyConn struct {
 	driver.Conn
 	faults *Faults
 	cut    bool
+	open   map[*faultyStmt]bool
 	once   sync.Once
 }
 
@@ -20,6 +21,9 @@ type faultyConn struct {
 // transaction.
 func (c *faultyConn) close() {
 	c.cut = true
+	for st := range c.open { // some drivers stay open as long as one of these is
+		_ = st.Close()
+	}
 	c.once.Do(func() { _ = c.Conn.Close() })
 }
 
@@ -131,7 +135,12 @@ func (c *faultyConn) PrepareContext(ctx context.Context, query string) (driver.S
 	if err != nil {
 		return nil, err
 	}
-	return &faultyStmt{st, c, query}, nil
+	faulty := &faultyStmt{Stmt: st, conn: c, query: query}
+	if c.open == nil {
+		c.open = map[*faultyStmt]bool{}
+	}
+	c.open[faulty] = true
+	return faulty, nil
 }
 
 // faultyTx is a transaction on such a connection.
@@ -156,6 +165,16 @@ type faultyStmt struct {
 	driver.Stmt
 	conn  *faultyConn
 	query string
+	once  sync.Once
+}
+
+// Close ends the statement.
+func (s *faultyStmt) Close() (err error) {
+	s.once.Do(func() {
+		delete(s.conn.open, s)
+		err = s.Stmt.Close()
+	})
+	return err
 }
 
 // CheckNamedValue leaves the conversion of values to the driver.
