@@ -78,6 +78,28 @@ type Job struct {
 
 	Retry Retry
 
+	// Schedule says when the job is due; nil: something else says when.
+	Schedule Scheduler
+	// CatchUp says what happens to slots that passed unfired.
+	CatchUp CatchUp
+	// Early is how long before a slot a request for it is already in time.
+	// Default: the smaller of 10 s and a tenth of the schedule's interval.
+	Early time.Duration
+	// QueueLimit is the most triggers that wait under [Queue]. Default 10.
+	QueueLimit int
+	// NotWithin refuses a trigger so soon after the last run that succeeded. For
+	// jobs that something else fires. A person's own trigger is not refused.
+	NotWithin time.Duration
+	// PerHost gives each host a job of its own, named NAME@HOST: its own lock,
+	// slots and history. Only without a source.
+	PerHost bool
+	// RunOn names the hosts that may run the job. Empty: every host. Elsewhere a
+	// slot is left waiting for one of them.
+	RunOn []string
+	// Breaker is how many consecutive answers that the destination is down or
+	// refuses us altogether make a run stop claiming. Default 10; negative: never.
+	Breaker int
+
 	// Handle or HandleBatch does the work.
 	Handle      Handle
 	HandleBatch HandleBatch

@@ -149,6 +149,11 @@ type Report struct {
 	Trigger Trigger
 	// Run is the run that was started, if any, as it ended.
 	Run *Run
+	// Spent is, for a duplicate, the run that spent the slot, whose verdict holds
+	// for this trigger too; for a skip, nil.
+	Spent *Run
+	// Next is the job's next slot, when nothing was due; zero: none.
+	Next time.Time
 }
 
 // String says the decision and, for a run, its sum.

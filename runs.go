@@ -35,6 +35,13 @@ type Runs interface {
 	// Audit records a human act.
 	Audit(ctx context.Context, a AuditRecord) error
 	ListAudit(ctx context.Context, limit int) ([]AuditRecord, error)
+	// WaitingLocks lists locks with waiting triggers, those that have waited
+	// longest first.
+	WaitingLocks(ctx context.Context, limit int) ([]string, error)
+	// SetPaused pauses a job until an instant, or unpauses it when until is zero;
+	// unpausing re-anchors its schedule. The act is recorded with it.
+	// [ErrNotFound]: the job was never registered.
+	SetPaused(ctx context.Context, job string, until time.Time, act AuditRecord) error
 	// Now is the database's time.
 	Now(ctx context.Context) (time.Time, error)
 }
@@ -57,6 +64,28 @@ type Desk interface {
 	// Live lists the running runs of a job whose lease has not ended, also those
 	// without the lock.
 	Live(ctx context.Context, job string) ([]Run, error)
+	// Run reads one run, locked; [ErrNotFound] when there is none.
+	Run(ctx context.Context, id string) (Run, error)
+	// Trigger reads one trigger; [ErrNotFound] when there is none.
+	Trigger(ctx context.Context, id string) (Trigger, error)
+	// SlotRuns lists the runs for a slot of a job, oldest first. A zero slot means
+	// the latest slot for which a run was started.
+	SlotRuns(ctx context.Context, job string, slot time.Time) ([]Run, error)
+	// LastRun is the job's newest run in a state; nil: there is none. An empty
+	// state means any run but a retry.
+	LastRun(ctx context.Context, job string, state RunState) (*Run, error)
+	// MoveSlot moves the job's gate forward to a slot. False: it is there or
+	// further already, and somebody else decides, or has decided, the slot.
+	MoveSlot(ctx context.Context, job string, slot time.Time) (bool, error)
+	// ClampSlot puts back a gate and a reference that lie in the future, as after
+	// a correction of the clock.
+	ClampSlot(ctx context.Context, job string, lastSlot, reference time.Time) error
+	// StopRun asks a running run to stop: it may not be renewed past stopBy, and
+	// its lease ends at until at the latest. False: it is not running any more.
+	StopRun(ctx context.Context, r RunRef, stopBy, until time.Time, why Reason) (bool, error)
+	// MarkDead ends a running run as lost although its lease has not ended: a
+	// person says that its process is gone.
+	MarkDead(ctx context.Context, r RunRef) (bool, error)
 	// PutTrigger inserts the trigger, or updates the one with its ID. It returns
 	// [ErrSlotTaken] when another trigger owns the slot (or, without a slot, the
 	// external ID); the decision may then go on.

@@ -57,6 +57,22 @@ const (
 	ReasonDestination Reason = "destination_down"
 	ReasonDatabase    Reason = "database_unavailable"
 	ReasonError       Reason = "error"
+	ReasonWaitersLeft Reason = "waiters_first"  // others have waited for the lock since before
+	ReasonGranted     Reason = "granted"        // started: the lock came free for the oldest waiting trigger
+	ReasonFolded      Reason = "folded"         // coalesced: a waiting trigger covers it
+	ReasonNewer       Reason = "newer_trigger"  // replaced: a newer trigger waits in its place
+	ReasonCatchUp     Reason = "catch_up"       // missed by the catch-up mode, or waiting because of it
+	ReasonWindow      Reason = "window_passed"  // missed: too old by the catch-up window
+	ReasonLimit       Reason = "catch_up_limit" // missed: more slots passed than the limit lets run
+	ReasonSlotLost    Reason = "slot_lost"      // started: the run that had the slot was lost
+	ReasonRetryDue    Reason = "retry_due"      // started: failed or expired items are due again
+	ReasonNotWithin   Reason = "not_within"     // skipped: the last success is too recent
+	ReasonNoHost      Reason = "run_on"         // waiting: no host that may run it was there
+	ReasonEnqueued    Reason = "enqueued"       // waiting: it was asked to
+	ReasonCancelled   Reason = "cancelled"      // a person cancelled the run
+	ReasonDead        Reason = "declared_dead"  // lost: a person said that its process is gone
+	ReasonWithdrawn   Reason = "withdrawn"      // missed: the waiter left by itself
+	ReasonRetired     Reason = "retired"        // missed: the job is no longer defined
 
 	// Reasons for which one row is refused.
 	ReasonInProgress  Reason = "in_progress"
@@ -94,18 +110,34 @@ type Trigger struct {
 	BlockingRun    string    `json:"blocking_run,omitempty"`
 	BlockingHolder string    `json:"blocking_holder,omitempty"`
 	BlockingUntil  time.Time `json:"blocking_until,omitzero"`
-	// Covered lists the slots that a coalesced or catch-up trigger stands for.
+	// Covered lists the slots that a waiting or started trigger stands for beside
+	// its own. A missed range has the first and the last.
 	Covered []time.Time `json:"covered_slots,omitempty"`
+	// Missed is, on a row that stands for a range of missed slots, their number.
+	Missed int64 `json:"missed,omitempty"`
 	// OwnsSlot is true only on the row that decided the slot or, without a slot,
 	// the ExternalID.
 	OwnsSlot bool `json:"owns_slot,omitempty"`
-	// Executor of a waiting trigger: "any", or a waiter's holder.
+	// Executor of a waiting trigger: [ExecutorAny], or a waiter's holder.
 	Executor string `json:"executor,omitempty"`
-	// WaiterUntil is the end of a waiter's own lease.
+	// WaiterUntil is the end of a waiter's own lease; for anybody's trigger, until
+	// when it may wait (zero: for ever).
 	WaiterUntil time.Time `json:"waiter_until,omitzero"`
+	// WaitingSince is the place in the line, when it is not CreatedAt: who takes
+	// over another's place is served when the other would have been.
+	WaitingSince time.Time `json:"waiting_since,omitzero"`
+	// Folds is true on a waiting trigger that later ones of its job fold into.
+	Folds bool `json:"folds,omitempty"`
 
 	By        string    `json:"by,omitempty"`
 	Why       string    `json:"why,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 	DecidedAt time.Time `json:"decided_at,omitzero"`
 }
+
+// ExecutorAny marks a waiting trigger that whoever is free and may run the job
+// runs.
+const ExecutorAny = "any"
+
+// Anybody tells whether a waiting trigger may be run by whoever comes.
+func (t Trigger) Anybody() bool { return t.Executor == "" || t.Executor == ExecutorAny }

@@ -2,7 +2,9 @@ package sqlstore
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"fmt"
 	"strings"
 
@@ -18,7 +20,7 @@ func (s *Store) triggers(ctx context.Context, q querier, st Statement, b Binds) 
 			into(&t.ExternalID), into(&t.Key), into(&t.Decision), into(&t.Reason), into(&t.Detail), into(&t.RunID),
 			into(&t.BlockingRun), into(&t.BlockingHolder), timeInto{&t.BlockingUntil}, timesInto{&t.Covered},
 			&t.OwnsSlot, into(&t.Executor), timeInto{&t.WaiterUntil}, into(&t.By), into(&t.Why),
-			timeInto{&t.CreatedAt}, timeInto{&t.DecidedAt})
+			timeInto{&t.CreatedAt}, timeInto{&t.DecidedAt}, timeInto{&t.WaitingSince}, &t.Folds, &t.Missed)
 		list = append(list, t)
 		return err
 	})
@@ -98,6 +100,35 @@ func (s *Store) putTrigger(ctx context.Context, tx *Tx, t dibs.Trigger) error {
 	return err
 }
 
+// waitingKey is unique among waiting triggers that others fold into: one for each
+// lock, job and kind of executor.
+func waitingKey(t dibs.Trigger) string {
+	kind := dibs.ExecutorAny
+	if !t.Anybody() {
+		kind = "waiter"
+	}
+	sum := sha256.Sum256([]byte(t.Lock + "\x00" + t.Job + "\x00" + kind))
+	return hex.EncodeToString(sum[:])
+}
+
+// WaitingLocks lists locks with waiting triggers. See [dibs.Runs].
+func (s *Store) WaitingLocks(ctx context.Context, limit int) (names []string, err error) {
+	st, err := s.own("lock_waiting")
+	if err != nil {
+		return nil, err
+	}
+	err = s.reading(ctx, "list locks with waiting triggers", func() error {
+		names = nil
+		return query(ctx, s.db, st, Binds{"limit": limitOf(limit)}, func(rows *sql.Rows) error {
+			var n string
+			err := rows.Scan(into(&n))
+			names = append(names, n)
+			return err
+		})
+	})
+	return names, err
+}
+
 func slotText(t dibs.Trigger) string {
 	if t.Slot.IsZero() {
 		return t.ExternalID
@@ -130,6 +161,10 @@ func triggerBinds(t dibs.Trigger) (Binds, error) {
 		"blocking_until": micros(t.BlockingUntil), "covered": covered, "executor": name(t.Executor),
 		"waiter_until": micros(t.WaiterUntil), "by": text(t.By), "why": text(tail(t.Why, mostText)),
 		"created_at": micros(t.CreatedAt), "decided_at": micros(t.DecidedAt),
+		"waiting_key": nil, "waiting_since": micros(t.WaitingSince), "missed": t.Missed,
+	}
+	if t.Folds && t.Decision == dibs.DecisionWaiting {
+		b["waiting_key"] = waitingKey(t)
 	}
 	switch {
 	case !t.OwnsSlot:

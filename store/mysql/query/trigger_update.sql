@@ -7,5 +7,6 @@ SET lock_name = :lock, slot = TIMESTAMP '1970-01-01 00:00:00' + INTERVAL :slot M
     blocking_until = TIMESTAMP '1970-01-01 00:00:00' + INTERVAL :blocking_until MICROSECOND,
     covered = :covered, executor = :executor,
     waiter_until = TIMESTAMP '1970-01-01 00:00:00' + INTERVAL :waiter_until MICROSECOND,
+    waiting_key = :waiting_key, waiting_since = TIMESTAMP '1970-01-01 00:00:00' + INTERVAL :waiting_since MICROSECOND, missed = :missed,
     decided_at = CASE WHEN :decision = 'waiting' THEN NULL ELSE coalesce(TIMESTAMP '1970-01-01 00:00:00' + INTERVAL :decided_at MICROSECOND, {clock}) END
 WHERE id = :id

@@ -55,6 +55,8 @@ CREATE TABLE IF NOT EXISTS {schema}dibs_triggers (
     executor        VARBINARY(1024),
     waiter_until    DATETIME(6),
     waiting_key     VARBINARY(255),
+    waiting_since   DATETIME(6),
+    missed          BIGINT NOT NULL DEFAULT 0,
     by_whom         MEDIUMTEXT,
     why             MEDIUMTEXT,
     created_at      DATETIME(6) NOT NULL,

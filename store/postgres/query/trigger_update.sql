@@ -7,5 +7,6 @@ SET lock_name = :lock, slot = 'epoch'::timestamptz + :slot::bigint * interval '1
     blocking_until = 'epoch'::timestamptz + :blocking_until::bigint * interval '1 microsecond',
     covered = :covered, executor = :executor,
     waiter_until = 'epoch'::timestamptz + :waiter_until::bigint * interval '1 microsecond',
+    waiting_key = :waiting_key, waiting_since = 'epoch'::timestamptz + :waiting_since::bigint * interval '1 microsecond', missed = :missed,
     decided_at = CASE WHEN :decision = 'waiting' THEN NULL ELSE coalesce('epoch'::timestamptz + :decided_at::bigint * interval '1 microsecond', {clock}) END
 WHERE id = :id

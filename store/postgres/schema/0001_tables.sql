@@ -54,6 +54,8 @@ CREATE TABLE IF NOT EXISTS {schema}dibs_triggers (
     executor        TEXT COLLATE "C",
     waiter_until    TIMESTAMPTZ,
     waiting_key     TEXT COLLATE "C",
+    waiting_since   TIMESTAMPTZ,
+    missed          BIGINT NOT NULL DEFAULT 0,
     by_whom         TEXT,
     why             TEXT,
     created_at      TIMESTAMPTZ NOT NULL,

@@ -6,5 +6,7 @@ WHERE 1 = 1
   AND state = :state                            -- if state
   AND slot = :slot                              -- if slot
   AND substr(id, -length(:suffix)) = :suffix    -- if suffix
+  AND slot IS NOT NULL  -- if slotted
+  AND origin <> 'retry'  -- if not_retry
 ORDER BY started_at DESC, id DESC
 LIMIT :limit

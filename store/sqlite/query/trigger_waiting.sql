@@ -1,4 +1,4 @@
 SELECT {trigger_columns}
 FROM {schema}dibs_triggers
 WHERE lock_name = :lock AND decision = 'waiting'
-ORDER BY created_at, id
+ORDER BY coalesce(waiting_since, created_at), created_at, id

@@ -55,6 +55,8 @@ CREATE TABLE IF NOT EXISTS dibs_triggers (
     executor        TEXT,
     waiter_until    INTEGER,
     waiting_key     TEXT,
+    waiting_since   INTEGER,
+    missed          INTEGER NOT NULL DEFAULT 0,
     by_whom         TEXT,
     why             TEXT,
     created_at      INTEGER NOT NULL,
