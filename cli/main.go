@@ -77,7 +77,7 @@ func (a *app) root() *cobra.Command {
 func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		a.runCommand(), a.tickCommand(), a.triggerCommand(),
-		a.statusCommand(), a.runsCommand(), a.showCommand(), a.itemsCommand(), a.triggersCommand(),
+		a.statusCommand(), a.runsCommand(), a.showCommand(), a.itemsCommand(), a.triggersCommand(), a.nextCommand(),
 		a.checkCommand(), a.demoCommand(),
 		a.initCommand(), a.adoptCommand(), a.migrateCommand(), a.printCommand(), a.versionCommand(),
 	}
