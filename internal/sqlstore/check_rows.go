@@ -88,14 +88,14 @@ func (k *checker) mixed(c Column, found []shape) {
 	}
 	problem := fmt.Sprintf("column %s mixes forms of time: %s", c.Name, strings.Join(said, ", "))
 	if numbers {
-		k.add(Wrong, "times", problem, "they are compared as they are stored, so a lease can end decades early or late", "rewrite them in one form: "+formName(c))
+		k.add(Wrong, "times", problem, "they are compared as they are stored, so a lease can end decades early or late", "rewrite them in one form: "+formName(c, kinds[order[0]].example))
 		return
 	}
-	k.add(Doubtful, "times", problem, "we read each for what it means, but the application's own comparisons of such texts are wrong", "rewrite them in one form: "+formName(c))
+	k.add(Doubtful, "times", problem, "we read each for what it means, but the application's own comparisons of such texts are wrong", "rewrite them in one form: "+formName(c, kinds[order[0]].example))
 }
 
 // formName says in which form we write a column.
-func formName(c Column) string {
+func formName(c Column, example string) string {
 	switch c.Shape {
 	case "s":
 		return "whole seconds since 1970"
@@ -104,7 +104,8 @@ func formName(c Column) string {
 	case "us":
 		return "microseconds since 1970"
 	}
-	return c.Shape
+	_, value, _ := strings.Cut(example, ":")
+	return "as in " + value
 }
 
 // someRows is how many rows of a kind are looked at.

@@ -14,5 +14,5 @@ FROM (
     LIMIT 2000000
 )
 GROUP BY shape
-ORDER BY count(*) DESC
+ORDER BY count(*) DESC, min(value)
 LIMIT 100
