@@ -97,6 +97,12 @@ func (a *app) scheduleOf(ctx context.Context, what string, f nextFlags) (job str
 			return j.Name, s, err
 		}
 	}
+	for _, j := range a.program.Jobs {
+		if s, ok := j.Schedule.(*schedule.Schedule); ok && j.Name == what {
+			s, err := inZone(s, j.Name, f)
+			return j.Name, s, err
+		}
+	}
 	if looksLikeSchedule(what) {
 		s, err := parseExpr(schedule.Spec{Cron: what, Zone: f.zone, Seconds: f.seconds}, "schedule")
 		return "", s, err
@@ -107,20 +113,26 @@ func (a *app) scheduleOf(ctx context.Context, what string, f nextFlags) (job str
 	return "", nil, a.noSchedule(what)
 }
 
-// scheduleOfJob is a job's schedule, with --zone as it would be there.
+// scheduleOfJob is the schedule of a job of the file.
 func scheduleOfJob(j *config.Job, f nextFlags) (*schedule.Schedule, error) {
 	s := j.ParsedSchedule()
-	switch {
-	case s == nil:
+	if s == nil {
 		return nil, &dibs.ConfigError{Subject: "job " + visible(j.Name), Problem: "has no schedule: something else says when it is due", Fix: "add schedule: to it"}
+	}
+	return inZone(s, j.Name, f)
+}
+
+// inZone is a job's schedule, with --zone as it would be there.
+func inZone(s *schedule.Schedule, job string, f nextFlags) (*schedule.Schedule, error) {
+	switch {
 	case f.seconds:
-		return nil, usageError("--seconds is for an expression; a job says seconds: true itself")
+		return nil, usageError("--seconds is for an expression; a job says itself that it has them")
 	case f.zone == "":
 		return s, nil
 	}
 	spec := s.Spec()
 	spec.Zone = f.zone
-	return parseExpr(spec, "job "+visible(j.Name))
+	return parseExpr(spec, "job "+visible(job))
 }
 
 // looksLikeSchedule tells an expression from a job's name that has been
@@ -140,22 +152,23 @@ func looksLikeSchedule(what string) bool {
 	return strings.ContainsAny(first[:1], "*?") || len(words) > 1 && strings.ContainsAny(first[:1], "0123456789")
 }
 
-// noSchedule answers for what is neither a job nor an expression.
+// noSchedule answers for what is neither a job with a schedule nor an expression.
 func (a *app) noSchedule(what string) error {
 	e := &dibs.ConfigError{Subject: "job " + visible(what), Problem: "there is no such job", Fix: `name a job, or write an expression such as "*/5 * * * *"`}
-	file := a.opened.file
-	if file == nil {
-		e.Problem = "there is no " + config.FileName + ", so there is no job"
-		return e
-	}
-	e.Problem += " in " + file.Path
-	if near := file.Nearest(what); near != "" {
-		e.Fix = "did you mean " + near + "?"
-	}
 	for _, j := range a.program.Jobs {
 		if j.Name == what {
-			e.Problem, e.Fix = "is written in Go, and only a job of the file has a schedule here", "write its expression instead"
+			e.Problem, e.Fix = "has no schedule of package schedule", "set its Schedule, or write an expression"
+			return e
 		}
+	}
+	switch file := a.opened.file; {
+	case file != nil:
+		e.Problem += " in " + file.Path
+		if near := file.Nearest(what); near != "" {
+			e.Fix = "did you mean " + near + "?"
+		}
+	case len(a.program.Jobs) == 0:
+		e.Problem = "there is no " + config.FileName + ", so there is no job"
 	}
 	return e
 }

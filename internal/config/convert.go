@@ -31,6 +31,9 @@ func (j *Job) Dibs() (dibs.Job, error) {
 		Labels:      j.Labels,
 		Owner:       j.Owner,
 	}
+	if j.schedule != nil { // a nil of its type would not be nil any more
+		out.Schedule = j.schedule
+	}
 	if r := j.Retry; r != nil {
 		out.Retry = dibs.Retry{Min: r.Backoff.Min, Max: r.Backoff.Max, MaxAttempts: r.MaxAttempts, MaxExpirations: r.MaxExpirations}
 	}
