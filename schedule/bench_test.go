@@ -124,6 +124,14 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
+func BenchmarkRefuse(b *testing.B) {
+	for b.Loop() {
+		if _, err := ParseExpr("0 0 31 2,4,6 *", "UTC"); err == nil {
+			b.Fatal("accepted")
+		}
+	}
+}
+
 func mustParse(tb testing.TB, expr, zone string) *Schedule {
 	tb.Helper()
 	s, err := ParseExpr(expr, zone)

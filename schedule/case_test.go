@@ -36,7 +36,6 @@ func wantSlots(t *testing.T, s *Schedule, after, upTo string, want ...string) {
 func TestCaseB40ManyMissedSlots(t *testing.T) {
 	s := mustParse(t, "* * * * *", "Europe/Berlin")
 	now := utc(t, "2027-01-01T00:00:30Z")
-	start := time.Now()
 	missed := s.Count(now.AddDate(-100, 0, 0), now)
 	if want := int64(now.Sub(now.AddDate(-100, 0, 0)) / time.Minute); missed != want {
 		t.Errorf("100 years have %d slots, want %d", missed, want)
@@ -50,8 +49,14 @@ func TestCaseB40ManyMissedSlots(t *testing.T) {
 	if slots, more := s.Between(now.AddDate(-100, 0, 0), now, 100); len(slots) != 100 || !more {
 		t.Errorf("Between gave %d slots, more %v", len(slots), more)
 	}
-	if took := time.Since(start); took > time.Second {
-		t.Errorf("took %s: it iterated", took)
+	// Going through these one by one would outlast any test: it must jump.
+	seconds, err := Parse(Spec{Cron: "* * * * * *", Seconds: true, Zone: "UTC"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, upTo := utc(t, "0002-01-01T00:00:00Z"), utc(t, "9998-01-01T00:00:00Z")
+	if got, want := seconds.Count(from, upTo), upTo.Unix()-from.Unix(); got != want {
+		t.Errorf("9996 years have %d seconds, want %d", got, want)
 	}
 }
 
@@ -154,8 +159,8 @@ func TestCaseB51StepAndStar(t *testing.T) {
 	}
 }
 
-// B52: the impossible is refused with its reason in bounded time, and the
-// rare is found.
+// B52: the impossible is refused with its reason, after a search that ends, and
+// the rare is found. BenchmarkRefuse tells how long that takes.
 func TestCaseB52NeverFires(t *testing.T) {
 	for expr, reason := range map[string]string{
 		"0 0 31 4 *":     "APR has at most 30 days",
@@ -164,14 +169,10 @@ func TestCaseB52NeverFires(t *testing.T) {
 		"0 0 31W 2 *":    "at most 29 days",
 		"0 0 L-30 FEB *": "at most 29 days",
 	} {
-		start := time.Now()
 		_, err := ParseExpr(expr, "UTC")
 		var fault *Error
 		if !errors.As(err, &fault) || fault.Field != "day-of-month" || !strings.Contains(fault.Reason, reason) {
 			t.Errorf("%s: %v, want a refusal saying %q", expr, err, reason)
-		}
-		if took := time.Since(start); took > 100*time.Millisecond {
-			t.Errorf("%s: refused after %s", expr, took)
 		}
 	}
 	if _, err := Parse(Spec{Cron: "0 0 1-7 * MON#3", Zone: "UTC", Days: DaysBoth}); err == nil || !strings.Contains(err.Error(), "400 years") {
