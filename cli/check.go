@@ -211,12 +211,7 @@ func (a *app) writeChecked(c checked) {
 			o.line("  %s       %s", o.paint(good, "ok"), problem)
 			continue
 		}
-		about := visible(f.Subject)
-		if c.Job == "" && (f.Subject == "database" || f.Subject == "clock") {
-			about = ""
-		} else {
-			about += ": "
-		}
+		about := a.about(c, f)
 		tone := map[sqlstore.Severity]tone{sqlstore.Wrong: bad, sqlstore.Doubtful: warn}[f.Severity]
 		o.wrapped(o.paint(tone, fmt.Sprintf("%-7s", f.Severity)), about+problem)
 		if f.Why != "" {
@@ -226,6 +221,23 @@ func (a *app) writeChecked(c checked) {
 			o.wrapped("       ", "fix: "+visible(a.opened.redact(f.Fix)))
 		}
 	}
+}
+
+// about is what a finding is about, unless the title above it says so.
+func (a *app) about(c checked, f sqlstore.Finding) string {
+	subject := f.Subject
+	switch c.Job {
+	case "":
+		if subject == "database" || subject == "clock" {
+			return ""
+		}
+	default:
+		subject = strings.TrimPrefix(strings.TrimPrefix(subject, "job "+c.Job), ", ")
+	}
+	if subject == "" {
+		return ""
+	}
+	return visible(subject) + ": "
 }
 
 // wrapped writes a text behind a label of seven columns, broken between words

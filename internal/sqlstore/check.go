@@ -225,7 +225,7 @@ func (k *checker) mapping(ctx context.Context) error {
 	if k.m.two {
 		kind = "two columns"
 	}
-	k.add(Fine, "mapping", fmt.Sprintf("%s, key %s, %d rows", kind, strings.Join(k.m.KeyColumns(), ", "), k.rows), "", "")
+	k.add(Fine, "mapping", fmt.Sprintf("%s, key %s, %s", kind, strings.Join(k.m.KeyColumns(), ", "), plural(k.rows, "row")), "", "")
 	if k.m.two {
 		k.add(Noted, "two_columns", "only "+k.m.status.Name+" and "+k.m.startedAt.Name+" are used",
 			"no attempts are counted, so nothing is quarantined; backoff is one fixed pause; an unanswered claim cannot be asked about; a process that writes the table by itself can take a row without being noticed",
@@ -347,4 +347,12 @@ func (k *checker) written() []Column {
 		}
 	}
 	return out
+}
+
+// plural writes "1 row", "3 rows".
+func plural(n int64, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
 }

@@ -78,7 +78,7 @@ func (k *checker) verdict(t trial) {
 	case t.due == 0:
 		k.add(Noted, "claim_untried", "no row is due, so a claim could not be tried", "", "check again when one is")
 	case t.claimed == t.due:
-		k.add(Fine, "claim", fmt.Sprintf("%d due rows were claimed and settled, and given back", t.claimed), "", "")
+		k.add(Fine, "claim", fmt.Sprintf("%s claimed, one settled, and all given back", plural(t.claimed, "due row")), "", "")
 	case len(k.suspects) > 0:
 		k.add(Wrong, "swallowed", fmt.Sprintf("of %d due rows a claim gets %d", t.due, t.claimed), "the others are seen but can never be claimed", k.suspicion(""))
 	default:

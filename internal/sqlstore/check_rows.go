@@ -181,11 +181,8 @@ func (w writer) unknownLabel() string {
 
 // sayRows counts rows and names some, with their labels where these are odd.
 func sayRows(rows []dibs.Row) string {
-	text := fmt.Sprintf("%d rows", len(rows))
-	switch {
-	case len(rows) == 1:
-		text = "1 row"
-	case len(rows) >= someRows:
+	text := plural(int64(len(rows)), "row")
+	if len(rows) >= someRows {
 		text = fmt.Sprintf("%d or more rows", len(rows))
 	}
 	var names, labels []string
