@@ -45,3 +45,16 @@ func TestConformance(t *testing.T) { storetest.Run(t, suite()) }
 func TestCrashesBetweenStatements(t *testing.T) { storetest.Crashes(t, suite()) }
 
 func TestCaseB12CommitWithoutAnswer(t *testing.T) { storetest.CaseB12(t, suite()) }
+
+func TestRandomHistory(t *testing.T) { storetest.History(t, suite()) }
+
+func TestCaseB02RecoveryAfterTheFact(t *testing.T)   { storetest.CaseB02(t, suite()) }
+func TestCaseB08LeaseAfterTheWait(t *testing.T)      { storetest.CaseB08(t, suite()) }
+func TestCaseB10DelayedRenewal(t *testing.T)         { storetest.CaseB10(t, suite()) }
+func TestCaseB24NoLeaseToExpire(t *testing.T)        { storetest.CaseB24(t, suite()) }
+func TestCaseB30FailingRowsAtTheHead(t *testing.T)   { storetest.CaseB30(t, suite()) }
+func TestCaseB35CrashBeforeTheStart(t *testing.T)    { storetest.CaseB35(t, suite()) }
+func TestCaseB58NamesThatLookEqual(t *testing.T)     { storetest.CaseB58(t, suite()) }
+func TestCaseB66PollingAnEmptyTable(t *testing.T)    { storetest.CaseB66(t, suite()) }
+func TestCaseB67BeatsAgainstClaims(t *testing.T)     { storetest.CaseB67(t, suite()) }
+func TestCaseB70LockWithoutAConnection(t *testing.T) { storetest.CaseB70(t, suite()) }

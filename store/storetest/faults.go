@@ -64,6 +64,11 @@ func (f *Faults) CutAtText(match func(text string) bool, m Moment) { f.arm(0, ma
 // is then called, so that a process can be made to end there.
 func (f *Faults) CrashAt(n int, m Moment, struck func()) { f.arm(n, nil, m, true, struck) }
 
+// CrashAtText is CrashAt for the first statement that the function accepts.
+func (f *Faults) CrashAtText(match func(text string) bool, m Moment, struck func()) {
+	f.arm(0, match, m, true, struck)
+}
+
 func (f *Faults) arm(n int, match func(string) bool, m Moment, dead bool, struck func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
