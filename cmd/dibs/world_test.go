@@ -189,7 +189,7 @@ func (w *world) log() string {
 // starts counts how often each key's handler was started.
 func (w *world) starts() map[string]int {
 	n := map[string]int{}
-	for _, line := range strings.Split(w.log(), "\n") {
+	for _, line := range splitLines(w.log()) {
 		if f := strings.Fields(line); len(f) == 4 && f[0] == "start" {
 			n[f[1]]++
 		}
@@ -207,3 +207,5 @@ func buildBinary(t *testing.T) string {
 	}
 	return path
 }
+
+func splitLines(text string) []string { return strings.Split(text, "\n") }
