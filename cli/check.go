@@ -139,6 +139,7 @@ func (l *look) checkJob(ctx context.Context, w *work) (checked, error) {
 	c := checked{Job: w.Name}
 	c.arithmetic(w)
 	c.zone(w)
+	c.schedule(w, l.now)
 	c.handler(w)
 	t, ok := w.Source.(dibs.Table)
 	if !ok {

@@ -9,6 +9,15 @@ import (
 	"time"
 )
 
+// ClockWarnings is the last part of Warnings: what the changes of the clock in
+// the coming year do. Those who have read it once may want it less loud.
+func (s *Schedule) ClockWarnings(after time.Time) []string {
+	if s.kind != kindCron {
+		return nil
+	}
+	return s.warnClock(after)
+}
+
 const warnDates = 3 // dates shown to make a difference visible
 
 // Warnings lists what is allowed but often meant differently: two restricted

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -45,6 +46,18 @@ func TestWarnings(t *testing.T) {
 		if text := strings.Join(s.Warnings(from), "\n"); !strings.Contains(text, part) || !strings.Contains(text, "it is skipped") {
 			t.Errorf("%s: %q", s, text)
 		}
+	}
+}
+
+func TestClockWarningsAreTheLast(t *testing.T) {
+	from := utc(t, "2027-01-01T00:00:00Z")
+	s := mustParse(t, "*/7 2 1-31 * 5", "Europe/Berlin")
+	all, clock := s.Warnings(from), s.ClockWarnings(from)
+	if len(clock) == 0 || len(all) <= len(clock) || !slices.Equal(all[len(all)-len(clock):], clock) {
+		t.Errorf("all %q, of the clock %q", all, clock)
+	}
+	if got := mustParse(t, "@every 90s", "").ClockWarnings(from); got != nil {
+		t.Errorf("elapsed time knows no clock: %q", got)
 	}
 }
 
