@@ -16,23 +16,30 @@ type runFlags struct {
 	act
 	key  string
 	json bool
+	wrap wrapFlags
 }
 
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
-		Use:   "run JOB",
-		Short: "Run a job here and now, as a person",
-		Long: "Runs a configured job here and now, or with --key one of its rows, which then\n" +
+		Use:   "run NAME -- COMMAND [ARG…] | run JOB",
+		Short: "Run a command as the only one of its name, or a configured job now",
+		Long: "With a command after --: runs it unless another run of that name is alive, on any\n" +
+			"host that uses the same database, and keeps the outcome. No server and no file are\n" +
+			"needed. Its exit code is passed on; when it was not run because another one is,\n" +
+			"that is recorded and the exit code is 0.\n\n" +
+			"Without one: Runs a configured job here and now, or with --key one of its rows, which then\n" +
 			"need not be due. The overlap policy holds for you as for everybody: when another\n" +
 			"run has what you ask for, the answer is who has it and until when (exit 75).",
-		Example:           "  dibs run crm-sync\n  dibs run crm-sync --key acct-0007 --why 'customer called'",
+		Example: "  dibs run export --schedule '*/5 * * * *' --time-zone UTC -- /srv/export.sh\n" +
+			"  dibs run crm-sync --key acct-0007 --why 'customer called'",
 		ValidArgsFunction: a.completeJobs,
 	}
 	c.Flags().SetInterspersed(false)
 	c.Flags().StringVar(&f.key, "key", "", "only the row with this key")
 	c.Flags().BoolVar(&f.json, "json", false, "write JSON")
-	f.flags(c)
+	f.act.flags(c)
+	f.wrap.flags(c)
 	return command(groupRun, c, func(cmd *cobra.Command, args []string) error {
 		name, argv, err := splitRun(cmd, args)
 		switch {
@@ -42,6 +49,9 @@ func (a *app) runCommand() *cobra.Command {
 			return err
 		case argv != nil:
 			return a.wrap(cmd.Context(), name, argv, f)
+		}
+		if err := f.wrap.refuseWithout(); err != nil {
+			return err
 		}
 		return a.run(cmd.Context(), name, f)
 	})
@@ -70,11 +80,6 @@ func splitRun(cmd *cobra.Command, args []string) (name string, argv []string, er
 		return "", nil, usageError("%q: run takes one job; a command goes after --", rest[0])
 	}
 	return name, nil, nil
-}
-
-// wrap runs a command under the name of a job.
-func (a *app) wrap(_ context.Context, name string, argv []string, _ runFlags) error {
-	return usageError("%s run %s -- %s: this version runs configured jobs alone", a.program.Name, name, argv[0])
 }
 
 // run brings a person's trigger and works it.

@@ -33,7 +33,7 @@ func stopOnSignal(cancel context.CancelCauseFunc) {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	go func() {
 		<-signals
-		signal.Reset(syscall.SIGINT, syscall.SIGTERM)
+		signal.Stop(signals) // not Reset: a wrapped command has its own listener
 		cancel(dibs.ErrStopping)
 	}()
 }
