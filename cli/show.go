@@ -359,6 +359,7 @@ func (l *look) showTrigger(g dibs.Trigger, asJSON bool) error {
 	f.text("run", g.RunID)
 	f.text("blocked by", g.BlockingRun)
 	f.text("held on", g.BlockingHolder)
+	f.text("by", g.By)
 	f.text("executor", g.Executor)
 	for i, s := range g.Covered {
 		if i == 20 {

@@ -270,7 +270,7 @@ func (l *look) writeStatus(jobs []jobStatus) {
 		return
 	}
 	t := table{right: map[int]bool{4: true, 5: true}}
-	t.head("", "JOB", "NOW", "LAST GOOD", "P50", "P95")
+	t.head("  ", "JOB", "NOW", "LAST GOOD", "P50", "P95")
 	for _, j := range jobs {
 		h := healths[j.Health.rank()]
 		row := []cell{{h.mark, h.tone}, {cutTo(visible(j.Job), 32), bold}, l.doing(j)}

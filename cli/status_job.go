@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,7 @@ func (g *gathering) remark(kind string, h health, command, format string, args .
 func (g *gathering) all(ctx context.Context, waiting []dibs.Trigger) error {
 	if s := g.status.State; s != nil && s.Paused {
 		g.status.Health = paused
+		g.remark("paused", paused, "", "by %s%s", cmp.Or(visible(s.PausedBy), "somebody"), said(s.PausedWhy))
 	}
 	recent, err := g.store.ListRuns(ctx, dibs.RunFilter{Job: g.status.Job, Limit: recentRuns})
 	if err != nil {
@@ -111,7 +113,7 @@ func (g *gathering) silent(r dibs.Run) {
 	h, ago := watch, g.now.Sub(r.Lease)
 	text := "the next trigger takes over"
 	if ago > nobodyCame {
-		h, text = needsYou, "no trigger has come since: is the timer alive?"
+		h, text = needsYou, "no trigger since; is the timer alive?"
 	}
 	g.remark("lease_ended", h, "show "+dibs.ShortID(r.ID), "run %s on %s: its lease ended %s ago; %s", dibs.ShortID(r.ID), visible(r.Holder.Host), span(ago), text)
 }
@@ -139,6 +141,14 @@ func (g *gathering) lastEnd(r dibs.Run) {
 	if n := r.Counts.Uncertain + r.Counts.Held; n > 0 {
 		g.remark("uncertain", needsYou, command, "%d uncertain or held since %s: sent or not is unknown", n, at)
 	}
+}
+
+// said is a reason behind a colon, if there is one.
+func said(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ": " + oneLine(why, 80)
 }
 
 // definitions notices that two versions of the job take turns.
@@ -297,7 +307,7 @@ func (g *gathering) rowRemarks(c *rowCounts, oldest time.Time) {
 	if c.Expired > 0 && !oldest.IsZero() {
 		h, text := watch, "the next tick takes them"
 		if g.now.Sub(oldest) > nobodyCame {
-			h, text = needsYou, "no tick took them: is the timer alive?"
+			h, text = needsYou, "no tick since; is the timer alive?"
 		}
 		g.remark("expired", h, items+" --in-progress", "%s whose lease ended, the first %s ago: %s", plural(c.Expired, "row"), span(g.now.Sub(oldest)), text)
 	}

@@ -28,7 +28,7 @@ func (l *look) doing(j jobStatus) cell {
 		}
 	}
 	var parts []string
-	if oldest.Kind == dibs.KindItems {
+	if oldest.Kind == dibs.KindItems && selected > 0 { // counts come with the first renewal or settle
 		parts = append(parts, fmt.Sprintf("%d/%d", done, selected))
 	}
 	parts = append(parts, span(l.took(oldest)))
@@ -40,16 +40,11 @@ func (l *look) doing(j jobStatus) cell {
 	return cell{strings.Join(parts, "  "), good}
 }
 
+// pauseText says until when.
 func (l *look) pauseText(s dibs.JobState) string {
 	text := "PAUSED"
 	if !s.PausedUntil.IsZero() && s.PausedUntil.Year() < 9000 {
 		text += " until " + l.at(s.PausedUntil, s.Name)
-	}
-	if s.PausedBy != "" {
-		text += " by " + visible(s.PausedBy)
-	}
-	if s.PausedWhy != "" {
-		text += ": " + oneLine(s.PausedWhy, 80)
 	}
 	return text
 }

@@ -110,7 +110,7 @@ func (l *look) why(g dibs.Trigger) string {
 	if !g.Slot.IsZero() {
 		text += ", slot " + l.at(g.Slot, g.Job)
 	}
-	if g.By != "" {
+	if g.By != "" && (g.Why != "" || g.Origin == dibs.OriginManual || g.Origin == dibs.OriginAPI || g.Origin == dibs.OriginRecovery) {
 		text += ", by " + visible(g.By)
 	}
 	if g.Why != "" {

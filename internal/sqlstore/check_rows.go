@@ -138,7 +138,7 @@ func (k *checker) states(ctx context.Context) error {
 		severity                    Severity
 	}
 	kinds := []kind{
-		{"unknown_label", w.unknownLabel(), "in a state that stands for none of ours", "never claimed", "map the label under labels, or correct the rows", Doubtful},
+		{"unknown_label", w.unknownLabel(), "in no state of ours", "never claimed", "map the label under labels, or correct the rows", Doubtful},
 		{"no_lease", w.withoutLease(), "in progress without a lease", "nobody can take them before the next tick's sweep gives them one", "run a tick; find who claims rows without a lease", Doubtful},
 		{"future", all(w.col(m.startedAt)+" IS NOT NULL", "NOT "+w.q.Before(m.startedAt, w.col(m.startedAt), w.now()+" + 3600000000", false)),
 			"started more than an hour from now", "they are left alone until then; local times in a UTC column look like this", "have the application write UTC", Doubtful},
@@ -160,7 +160,7 @@ func (k *checker) states(ctx context.Context) error {
 		}
 		if len(rows) > 0 {
 			clean = false
-			k.add(one.severity, one.code, sayRows(rows)+" "+one.what, one.why, one.fix)
+			k.add(one.severity, one.code, sayRows(rows)+" "+one.what+sayLabels(rows), one.why, one.fix)
 		}
 	}
 	if clean {
@@ -179,27 +179,33 @@ func (w writer) unknownLabel() string {
 	return either(w.col(w.m.status)+" IS NULL", w.col(w.m.status)+" NOT IN ("+strings.Join(labels, ", ")+")")
 }
 
-// sayRows counts rows and names some, with their labels where these are odd.
+// sayRows counts rows and names some.
 func sayRows(rows []dibs.Row) string {
 	text := plural(int64(len(rows)), "row")
 	if len(rows) >= someRows {
 		text = fmt.Sprintf("%d or more rows", len(rows))
 	}
-	var names, labels []string
+	var names []string
 	for i, r := range rows {
-		if i < 3 {
-			names = append(names, r.Key.String())
+		if i == 3 {
+			names = append(names, "…")
+			break
 		}
-		if r.Status == "" && !slices.Contains(labels, fmt.Sprintf("%q", r.Label)) && len(labels) < 5 {
-			labels = append(labels, fmt.Sprintf("%q", r.Label))
+		names = append(names, r.Key.String())
+	}
+	return text + " (" + strings.Join(names, ", ") + ")"
+}
+
+// sayLabels names the labels that stand for no state.
+func sayLabels(rows []dibs.Row) string {
+	var labels []string
+	for _, r := range rows {
+		if l := fmt.Sprintf("%q", r.Label); r.Status == "" && !slices.Contains(labels, l) && len(labels) < 5 {
+			labels = append(labels, l)
 		}
 	}
-	if len(rows) > len(names) {
-		names = append(names, "…")
+	if len(labels) == 0 {
+		return ""
 	}
-	text += " (" + strings.Join(names, ", ") + ")"
-	if len(labels) > 0 {
-		text += " labelled " + strings.Join(labels, ", ")
-	}
-	return text
+	return ": " + strings.Join(labels, ", ")
 }
