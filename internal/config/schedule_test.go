@@ -3,6 +3,7 @@ package config
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -35,6 +36,7 @@ jobs:
 func TestScheduleFaultsPointIntoTheText(t *testing.T) {
 	for line, column := range map[string]int{
 		`  ä: {schedule: "0 25 * * *"}`:          20,
+		`  ä: {schedule: 'ö 25 * * *'}`:          20,
 		`  ä: {schedule: 'ö 9 * * *'}`:           18,
 		`  ä: {schedule: 0 9 32 * *}`:            21,
 		`  ä: {schedule: "CRON_TZ=Mars @daily"}`: 26,
@@ -44,7 +46,7 @@ func TestScheduleFaultsPointIntoTheText(t *testing.T) {
 	} {
 		_, err := Load(context.Background(), write(t, "defaults: {overlap: skip, on_uncertain: replay, time_zone: UTC}\njobs:\n"+line+"\n"), environment)
 		var fault *Fault
-		if !errors.As(err, &fault) || fault.Line != 3 || fault.Column != column || !strings.Contains(fault.Config.Field, "jobs.ä.schedule") {
+		if !errors.As(err, &fault) || !strings.Contains(err.Error(), fmt.Sprintf(":3:%d: ", column)) || !strings.Contains(fault.Config.Field, "jobs.ä.schedule") {
 			t.Errorf("%s: want column %d: %v", line, column, err)
 		}
 	}
