@@ -23,14 +23,15 @@ func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
 		Use:   "run NAME -- COMMAND [ARG…] | run JOB",
-		Short: "Run a command as the only one of its name, or a configured job now",
+		Short: "Run a command as the only one of its name, or a job now",
 		Long: "With a command after --: runs it unless another run of that name is alive, on any\n" +
 			"host that uses the same database, and keeps the outcome. No server and no file are\n" +
 			"needed. Its exit code is passed on; when it was not run because another one is,\n" +
 			"that is recorded and the exit code is 0.\n\n" +
-			"Without one: Runs a configured job here and now, or with --key one of its rows, which then\n" +
-			"need not be due. The overlap policy holds for you as for everybody: when another\n" +
-			"run has what you ask for, the answer is who has it and until when (exit 75).",
+			"Without a command: runs a configured job here and now, or with --key one of its\n" +
+			"rows, which then need not be due. The overlap policy holds for you as for\n" +
+			"everybody: when another run has what you ask for, the answer is who has it and\n" +
+			"until when (exit 75).",
 		Example: "  dibs run export --schedule '*/5 * * * *' --time-zone UTC -- /srv/export.sh\n" +
 			"  dibs run crm-sync --key acct-0007 --why 'customer called'",
 		ValidArgsFunction: a.completeJobs,

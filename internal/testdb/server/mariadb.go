@@ -90,6 +90,7 @@ func configureMariaDB(s *Server) string {
 		"[mariadbd]",
 		"datadir=" + s.Data,
 		"socket=" + s.Socket,
+		"tmpdir=" + s.Folder, // a server that starts removes the temporary tables of others
 		"pid-file=" + s.PIDFile,
 		"bind-address=127.0.0.1",
 		"port=" + strconv.Itoa(s.Port),
