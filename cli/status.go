@@ -105,6 +105,9 @@ type rowCounts struct {
 	Due         int64 `json:"due"`
 	// Orphaned rows wait for a sweep; counted up to a bound.
 	Orphaned int64 `json:"orphaned"`
+	// Bounded is true when the table was too large to count: then every count
+	// here stops at the bound, and idle, done, unknown and due are not known.
+	Bounded bool `json:"bounded,omitempty"`
 }
 
 // statusReport is the whole answer.

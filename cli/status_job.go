@@ -16,7 +16,8 @@ const (
 	recentRuns    = 30
 	shownTimes    = 8
 	countedRows   = 101
-	countPatience = 3 * time.Second
+	lookPatience  = 3 * time.Second
+	countPatience = time.Second
 	// nobodyCame is how long something may wait for the next trigger before a
 	// person should ask whether the timer is alive.
 	nobodyCame = 15 * time.Minute
@@ -28,6 +29,8 @@ const (
 type gathering struct {
 	*look
 	jobLook
+	claims dibs.Claims
+	oldest time.Time // when the first lease ended that nobody took
 }
 
 // remark adds a line; the gravest decides the job's health.
@@ -205,7 +208,7 @@ func (g *gathering) waiting(all []dibs.Trigger) {
 		plural(int64(g.status.Waiting), "trigger"), g.at(oldest, g.status.Job))
 }
 
-// rows counts the job's rows, for as long as patience lasts.
+// rows looks at the job's rows, for as long as patience lasts.
 func (g *gathering) rows(ctx context.Context) error {
 	if g.work == nil {
 		return nil
@@ -214,15 +217,15 @@ func (g *gathering) rows(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	bounded, cancel := context.WithTimeout(ctx, countPatience)
+	bounded, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
 	err := g.count(bounded, t)
 	var fault *dibs.ConfigError
 	switch {
 	case err == nil:
-		return nil
+		return g.exact(ctx, t)
 	case bounded.Err() != nil && ctx.Err() == nil:
-		g.remark("not_counted", well, "items "+word(g.status.Job)+" --failed", "the rows are too many to count in %s", span(countPatience))
+		g.remark("not_counted", watch, "check "+word(g.status.Job), "the table did not answer within %s: has it an index?", span(lookPatience))
 		return nil
 	case errors.As(err, &fault):
 		g.remark("table", needsYou, "check "+word(g.status.Job), "%s", oneLine(err.Error(), 160))
@@ -231,6 +234,7 @@ func (g *gathering) rows(ctx context.Context) error {
 	return err
 }
 
+// count looks for what needs somebody; no list is longer than a bound.
 func (g *gathering) count(ctx context.Context, t dibs.Table) error {
 	claims, err := g.store.Claims(ctx, t)
 	if err != nil {
@@ -240,62 +244,76 @@ func (g *gathering) count(ctx context.Context, t dibs.Table) error {
 	if err != nil {
 		return err
 	}
-	s, err := claims.Stats(ctx)
-	if err != nil {
-		return err
+	c := &rowCounts{Bounded: true}
+	var busy []dibs.Row
+	for _, one := range []struct {
+		filter dibs.RowFilter
+		keep   func(rows []dibs.Row)
+	}{
+		{dibs.RowFilter{Status: dibs.StatusQuarantined}, func(rows []dibs.Row) { c.Quarantined = int64(len(rows)) }},
+		{dibs.RowFilter{Status: dibs.StatusFailed}, func(rows []dibs.Row) { c.Failed = int64(len(rows)) }},
+		{dibs.RowFilter{Status: dibs.StatusInProgress}, func(rows []dibs.Row) { busy = rows }},
+		{dibs.RowFilter{Orphaned: true}, func(rows []dibs.Row) { c.Orphaned = int64(len(rows)) }},
+	} {
+		one.filter.Limit = countedRows
+		rows, err := claims.Rows(ctx, one.filter)
+		if err != nil {
+			return err
+		}
+		one.keep(rows)
 	}
-	c := &rowCounts{Idle: s.Idle, InProgress: s.InProgress, Expired: s.Expired, Failed: s.Failed, Done: s.Done,
-		Quarantined: s.Quarantined, Unknown: s.Other, Due: s.Due}
-	g.status.Rows = c
-	orphans, err := claims.Rows(ctx, dibs.RowFilter{Orphaned: true, Limit: countedRows})
-	if err != nil {
-		return err
-	}
-	c.Orphaned = int64(len(orphans))
-	oldest, err := g.expired(ctx, claims, scope, c)
-	if err != nil {
-		return err
-	}
-	g.rowRemarks(c, oldest)
+	g.status.Rows, g.claims = c, claims
+	g.expired(busy, scope)
 	return nil
 }
 
-// expired finds when the first lease ended that nobody has taken since. A
-// two-column table has no such count of its own.
-func (g *gathering) expired(ctx context.Context, claims dibs.Claims, scope dibs.Scope, c *rowCounts) (oldest time.Time, err error) {
-	if c.InProgress+c.Expired == 0 {
-		return oldest, nil
-	}
-	rows, err := claims.Rows(ctx, dibs.RowFilter{Status: dibs.StatusInProgress, Limit: countedRows})
-	if err != nil {
-		return oldest, err
-	}
-	for _, r := range rows {
+// expired finds when the first lease ended that nobody has taken since.
+func (g *gathering) expired(busy []dibs.Row, scope dibs.Scope) {
+	c := g.status.Rows
+	for _, r := range busy {
 		end := r.ClaimableAt
-		if claims.TwoColumn() && !r.StartedAt.IsZero() {
+		if g.claims.TwoColumn() && !r.StartedAt.IsZero() {
 			end = r.StartedAt.Add(scope.Lease)
 		}
 		if end.IsZero() || end.After(r.Now) {
+			c.InProgress++
 			continue
 		}
-		if claims.TwoColumn() {
-			c.Expired++
-			c.InProgress--
-		}
-		if oldest.IsZero() || end.Before(oldest) {
-			oldest = end
+		c.Expired++
+		if g.oldest.IsZero() || end.Before(g.oldest) {
+			g.oldest = end
 		}
 	}
-	return oldest, nil
+}
+
+// exact counts every row, unless the table is too large for that.
+func (g *gathering) exact(ctx context.Context, t dibs.Table) error {
+	bounded, cancel := context.WithTimeout(ctx, countPatience)
+	defer cancel()
+	s, err := g.claims.Stats(bounded)
+	c := g.status.Rows
+	switch {
+	case err == nil:
+		expired, busy := s.Expired, s.InProgress
+		if g.claims.TwoColumn() { // it has no count of its own
+			expired, busy = c.Expired, s.InProgress-c.Expired
+		}
+		*c = rowCounts{Idle: s.Idle, InProgress: busy, Expired: expired, Failed: s.Failed, Done: s.Done,
+			Quarantined: s.Quarantined, Unknown: s.Other, Due: s.Due, Orphaned: c.Orphaned}
+	case bounded.Err() == nil || ctx.Err() != nil:
+		return fmt.Errorf("count the rows of table %s: %w", t, err)
+	}
+	g.rowRemarks(c, g.oldest)
+	return nil
 }
 
 func (g *gathering) rowRemarks(c *rowCounts, oldest time.Time) {
 	items := "items " + word(g.status.Job)
 	if c.Quarantined > 0 {
-		g.remark("quarantined", needsYou, items+" --quarantined", "%s quarantined: the budget is spent, or rejected for good", plural(c.Quarantined, "row"))
+		g.remark("quarantined", needsYou, items+" --quarantined", "%s quarantined: the budget is spent, or rejected for good", c.say(c.Quarantined))
 	}
 	if c.Failed > 0 {
-		g.remark("failed", watch, items+" --failed", "%s failed: tried again when due", plural(c.Failed, "row"))
+		g.remark("failed", watch, items+" --failed", "%s failed: tried again when due", c.say(c.Failed))
 	}
 	if c.Unknown > 0 {
 		g.remark("unknown_label", needsYou, "check "+word(g.status.Job), "%s in a state that stands for none of ours: never claimed", plural(c.Unknown, "row"))
@@ -309,6 +327,14 @@ func (g *gathering) rowRemarks(c *rowCounts, oldest time.Time) {
 		if g.now.Sub(oldest) > nobodyCame {
 			h, text = needsYou, "no tick since; is the timer alive?"
 		}
-		g.remark("expired", h, items+" --in-progress", "%s whose lease ended, the first %s ago: %s", plural(c.Expired, "row"), span(g.now.Sub(oldest)), text)
+		g.remark("expired", h, items+" --in-progress", "%s whose lease ended, the first %s ago: %s", c.say(c.Expired), span(g.now.Sub(oldest)), text)
 	}
+}
+
+// say writes a count, which may have stopped at the bound.
+func (c *rowCounts) say(n int64) string {
+	if c.Bounded {
+		return atLeast(int(n), countedRows, "row")
+	}
+	return plural(n, "row")
 }
