@@ -21,16 +21,18 @@ var _ dibs.Claims = (*claims)(nil)
 
 // statements are a table's statements, compiled once.
 type statements struct {
-	claim, claimMark, claimKey, claimWrite Statement
-	class                                  [classes]Statement
-	settle, settleWrite                    Statement
-	outcomeInsert, outcomeFind             Statement
-	renew, renewWrite, renewLook           Statement
-	find, look, stats                      Statement
-	rowsAll, rowsStatus, rowsKey           Statement
-	rowsDue, rowsOrphaned, remaining       Statement
-	sweepLease, sweepDue                   Statement
-	sweepLeaseWrite, sweepDueWrite         Statement
+	claim, claimMark                 Statement
+	claimPlain, claimPlainMark       Statement // without IdleStartedBefore
+	claimKey, claimWrite             Statement
+	class                            [classes]Statement
+	settle, settleWrite              Statement
+	outcomeInsert, outcomeFind       Statement
+	renew, renewWrite, renewLook     Statement
+	find, look, stats                Statement
+	rowsAll, rowsStatus, rowsKey     Statement
+	rowsDue, rowsOrphaned, remaining Statement
+	sweepLease, sweepDue             Statement
+	sweepLeaseWrite, sweepDueWrite   Statement
 }
 
 // Claims opens the claim primitive on a table. See [dibs.Store].

@@ -53,7 +53,14 @@ func (c *claims) compileClaim(w writer, k compiler) error {
 	if err := claim(&c.st.claim, w.due(), order, ""); err != nil {
 		return err
 	}
-	return claim(&c.st.claimMark, w.due(), order, w.afterMark())
+	if err := claim(&c.st.claimMark, w.due(), order, w.afterMark()); err != nil {
+		return err
+	}
+	w.plain = true
+	if err := claim(&c.st.claimPlain, w.due(), order, ""); err != nil {
+		return err
+	}
+	return claim(&c.st.claimPlainMark, w.due(), order, w.afterMark())
 }
 
 // aliases lists the names that a list of expressions, one a line, gives its
@@ -151,14 +158,19 @@ func (t *taking) take(ctx context.Context) error {
 		return t.pick(ctx, t.st.claimKey, b)
 	case t.m.two:
 		return t.takeClasses(ctx, b)
-	case r.Mark.ClaimableAt.IsZero() || t.m.claimableAt.Loose || len(r.Mark.Key) != len(t.m.keys):
-		return t.pick(ctx, t.st.claim, b)
+	}
+	all, marked := t.st.claim, t.st.claimMark
+	if r.Scope.IdleStartedBefore.IsZero() {
+		all, marked = t.st.claimPlain, t.st.claimPlainMark
+	}
+	if r.Mark.ClaimableAt.IsZero() || t.m.claimableAt.Loose || len(r.Mark.Key) != len(t.m.keys) {
+		return t.pick(ctx, all, b)
 	}
 	b["mark"] = r.Mark.ClaimableAt.UnixMicro()
 	for i, part := range r.Mark.Key {
 		b["mark_k"+itoa(int64(i))] = part
 	}
-	return t.pick(ctx, t.st.claimMark, b)
+	return t.pick(ctx, marked, b)
 }
 
 // farFuture stands for "no bound" where a statement wants an instant: the year
@@ -253,19 +265,16 @@ func (t *taking) pick(ctx context.Context, st Statement, b Binds) error {
 func inKeyOrder(items []item) []item {
 	sorted := append([]item(nil), items...)
 	sort.SliceStable(sorted, func(i, j int) bool {
-		for n := 0; ; n++ {
-			name := "k" + itoa(int64(n))
-			a, ok := sorted[i][name]
-			if !ok {
-				return false
-			}
-			if b := sorted[j][name]; a != b {
-				if len(a) != len(b) && isNumber(a) && isNumber(b) {
-					return len(a) < len(b)
+		a, b := sorted[i], sorted[j]
+		for n := 0; n < len(a) && n < len(b) && strings.HasPrefix(a[n].name, "k"); n++ {
+			if x, y := a[n].value, b[n].value; x != y {
+				if len(x) != len(y) && isNumber(x) && isNumber(y) {
+					return len(x) < len(y)
 				}
-				return a < b
+				return x < y
 			}
 		}
+		return false
 	})
 	return sorted
 }
@@ -280,10 +289,12 @@ func (c *claims) recordLost(ctx context.Context, tx *Tx, items []dibs.Held) erro
 		if h.Prior.Token == "" {
 			continue
 		}
-		lost = append(lost, outcomeItem(dibs.OutcomeRecord{
+		it := keyed(h.Key)
+		it.outcome(dibs.OutcomeRecord{
 			Token: h.Prior.Token, Key: h.Key.String(), RunID: h.Prior.Token.Run(), Fence: h.Prior.Fence,
 			Attempt: h.Attempts + 1, Outcome: dibs.OutcomeLost,
-		}))
+		})
+		lost = append(lost, it)
 	}
 	if len(lost) == 0 {
 		return nil

@@ -18,39 +18,58 @@ import (
 
 // record is one row as the database sent it: texts by the names that the
 // statement gave its columns. Everything is read as text, so that no driver's
-// idea of a type comes between.
-type record map[string]sql.NullString
+// idea of a type comes between. It is valid until the next row.
+type record struct {
+	names  []string
+	values []sql.NullString
+}
+
+// recordScan reads the rows of one result.
+type recordScan struct {
+	rec  record
+	into []any
+	fn   func(record) error
+}
+
+func (x *recordScan) row(rows *sql.Rows) error {
+	if x.into == nil {
+		names, err := rows.Columns()
+		if err != nil {
+			return err
+		}
+		x.rec = record{names: names, values: make([]sql.NullString, len(names))}
+		x.into = make([]any, len(names))
+		for i := range x.into {
+			x.into[i] = &x.rec.values[i]
+		}
+	}
+	if err := rows.Scan(x.into...); err != nil {
+		return err
+	}
+	return x.fn(x.rec)
+}
 
 // records hands every row of a result to fn.
 func (t *Tx) records(ctx context.Context, st Statement, b Binds, fn func(record) error) error {
-	return t.Query(ctx, st, b, func(rows *sql.Rows) error { return scanRecord(rows, fn) })
+	scan := recordScan{fn: fn}
+	return t.Query(ctx, st, b, scan.row)
 }
 
-func scanRecord(rows *sql.Rows, fn func(record) error) error {
-	names, err := rows.Columns()
-	if err != nil {
-		return err
+// get is the value of a column, NULL when there is no such column.
+func (r record) get(name string) sql.NullString {
+	for i, n := range r.names {
+		if n == name {
+			return r.values[i]
+		}
 	}
-	values := make([]sql.NullString, len(names))
-	into := make([]any, len(names))
-	for i := range values {
-		into[i] = &values[i]
-	}
-	if err := rows.Scan(into...); err != nil {
-		return err
-	}
-	rec := make(record, len(names))
-	for i, n := range names {
-		rec[n] = values[i]
-	}
-	return fn(rec)
+	return sql.NullString{}
 }
 
-func (r record) text(name string) string { return r[name].String }
+func (r record) text(name string) string { return r.get(name).String }
 
 // number reads an integer; NULL and a column that is not there are zero.
 func (r record) number(name string) (int64, error) {
-	v := r[name]
+	v := r.get(name)
 	if !v.Valid || v.String == "" {
 		return 0, nil
 	}
@@ -67,7 +86,7 @@ func (r record) number(name string) (int64, error) {
 // instant reads microseconds; NULL is the zero time. Go's zero time itself, which
 // some programs store, is moved by a microsecond so that it stays a time.
 func (r record) instant(name string) (time.Time, error) {
-	if !r[name].Valid {
+	if !r.get(name).Valid {
 		return time.Time{}, nil
 	}
 	n, err := r.number(name)
@@ -180,7 +199,7 @@ func (m *mapping) payload(rec record) (json.RawMessage, error) {
 			return nil, fmt.Errorf("column %s: %w", c.Name, err)
 		}
 		value := "null"
-		if v := rec["p"+strconv.Itoa(i)]; v.Valid {
+		if v := rec.get("p" + strconv.Itoa(i)); v.Valid {
 			if value, err = decodePayload(v.String); err != nil {
 				return nil, fmt.Errorf("column %s: %w", c.Name, err)
 			}
@@ -249,22 +268,68 @@ func jsonText(v any) (string, error) {
 
 // item is one element of the JSON array in which a batch travels: texts only,
 // so that no number loses digits on the way. A field that is absent is NULL.
-type item map[string]string
+type item []field
 
-func (it item) number(name string, n int64) { it[name] = strconv.FormatInt(n, 10) }
+type field struct{ name, value string }
 
-func (it item) instant(name string, t time.Time) {
+func (it *item) set(name, value string) { *it = append(*it, field{name, value}) }
+
+func (it *item) number(name string, n int64) { it.set(name, strconv.FormatInt(n, 10)) }
+
+func (it *item) instant(name string, t time.Time) {
 	if !t.IsZero() {
 		it.number(name, t.UnixMicro())
 	}
 }
 
+// get is a field's value, and whether it is there.
+func (it item) get(name string) (string, bool) {
+	for _, f := range it {
+		if f.name == name {
+			return f.value, true
+		}
+	}
+	return "", false
+}
+
+// keyed begins an item with the fields of its key.
 func keyed(key dibs.Key) item {
-	it := item{}
+	it := make(item, 0, 24)
 	for i, part := range key {
-		it["k"+strconv.Itoa(i)] = part
+		it.set("k"+strconv.Itoa(i), part)
 	}
 	return it
+}
+
+// share takes out of the items the fields that have one value in all of them.
+// The fields of the key stay.
+func share(items []item) (rest []item, same item) {
+	if len(items) < 2 {
+		return items, nil
+	}
+	for _, f := range items[0] {
+		all := !strings.HasPrefix(f.name, "k")
+		for _, it := range items[1:] {
+			if v, ok := it.get(f.name); !all || !ok || v != f.value {
+				all = false
+				break
+			}
+		}
+		if all {
+			same = append(same, f)
+		}
+	}
+	rest = make([]item, len(items))
+	for i, it := range items {
+		own := make(item, 0, len(it))
+		for _, f := range it {
+			if _, shared := same.get(f.name); !shared {
+				own = append(own, f)
+			}
+		}
+		rest[i] = own
+	}
+	return rest, same
 }
 
 // encodeItems makes the one parameter of a batch.
@@ -276,16 +341,14 @@ func encodeItems(items []item) (string, error) {
 			out = append(out, ',')
 		}
 		out = append(out, '{')
-		first := true
-		for name, v := range it {
-			if !first {
+		for n, f := range it {
+			if n > 0 {
 				out = append(out, ',')
 			}
-			first = false
-			out = append(append(append(out, '"'), name...), `":`...)
+			out = append(append(append(out, '"'), f.name...), `":`...)
 			var err error
-			if out, err = appendText(out, v); err != nil {
-				return "", fmt.Errorf("encode items: %s: %w", name, err)
+			if out, err = appendText(out, f.value); err != nil {
+				return "", fmt.Errorf("encode items: %s: %w", f.name, err)
 			}
 		}
 		out = append(out, '}')

@@ -284,5 +284,5 @@ func (c *claims) Stats(ctx context.Context) (dibs.TableStats, error) {
 
 // list runs a reading statement outside of any transaction.
 func (c *claims) list(ctx context.Context, st Statement, b Binds, fn func(record) error) error {
-	return c.store.read(ctx, st, b, func(rows *sql.Rows) error { return scanRecord(rows, fn) })
+	return c.store.read(ctx, st, b, (&recordScan{fn: fn}).row)
 }

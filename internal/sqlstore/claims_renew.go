@@ -78,7 +78,7 @@ func (c *claims) renew(ctx context.Context, tx *Tx, r dibs.RenewRequest, run dib
 	x := renewal{claims: c, tx: tx, lease: r.Lease, out: make([]dibs.RenewedItem, len(r.Items)), at: map[string]int{}}
 	for i, h := range r.Items {
 		it := keyed(h.Key)
-		it["t"] = string(h.Token)
+		it.set("t", string(h.Token))
 		it.number("f", int64(h.Fence))
 		it.instant("b", h.Stamp)
 		x.items = append(x.items, it)

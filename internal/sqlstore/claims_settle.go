@@ -2,18 +2,23 @@ package sqlstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/dibs-run/dibs"
 )
 
 func (c *claims) compileSettle(w writer, k compiler) error {
-	fields := w.q.Fields(c.m.fields(append(settleFields(), outcomeFields()...)...))
+	more := append(settleFields(), outcomeFields()...)
+	merged := c.m.fields()
+	for i, k := range merged {
+		merged[i] = "dibs_j." + k
+	}
+	for _, f := range more {
+		merged = append(merged, "coalesce(dibs_j."+f+", dibs_s."+f+") AS "+f)
+	}
 	own := Fragments{
-		"fields": fields, "settle_set": w.settleSet(), "proof": w.proof(),
+		"fields": w.q.Fields(c.m.fields(more...)), "own_fields": w.q.Fields(more), "merged": strings.Join(merged, ", "), "settle_set": w.settleSet(), "proof": w.proof(),
 		"outcome_fields": w.q.Fields(outcomeFields()),
 	}
 	if err := k.one(&c.st.settle, "settle", own); err != nil {
@@ -158,12 +163,13 @@ func (c *claims) settleTogether(ctx context.Context, tx *Tx, items []dibs.Settle
 		}
 	}
 	var ours []item
-	batch, err := encodeItems(inKeyOrder(believed))
+	b, err := c.settleBinds(inKeyOrder(believed))
 	if err != nil {
 		return nil, err
 	}
+	batch := b["items"].(string)
 	if len(believed) > 0 {
-		err = tx.records(ctx, c.st.settle, Binds{"items": batch}, func(rec record) error {
+		err = tx.records(ctx, c.st.settle, b, func(rec record) error {
 			if i, ok := where[c.m.key(rec).String()]; ok {
 				out[i].OK = true
 				ours = append(ours, encoded[i])
@@ -186,6 +192,20 @@ func (c *claims) settleTogether(ctx context.Context, tx *Tx, items []dibs.Settle
 		return out, nil
 	}
 	return out, c.settleLate(ctx, tx, encoded, out)
+}
+
+// settleBinds encodes a batch as the settling statement wants it.
+func (c *claims) settleBinds(items []item) (Binds, error) {
+	var same item
+	if c.store.dialect.OneStatementSettle {
+		items, same = share(items)
+	}
+	shared, err := encodeItems([]item{same})
+	if err != nil {
+		return nil, err
+	}
+	batch, err := encodeItems(items)
+	return Binds{"items": batch, "same": shared[1 : len(shared)-1]}, err
 }
 
 // settleOurs finishes, for the n items that are ours, what the settling
@@ -212,7 +232,7 @@ func (c *claims) settleLate(ctx context.Context, tx *Tx, items []item, out []dib
 	for i := range items {
 		if !out[i].OK {
 			missing = append(missing, items[i])
-			at[items[i]["t"]+"\x00"+items[i]["ik"]] = i
+			at[items[i].proof()] = i
 		}
 	}
 	batch, err := encodeItems(missing)
@@ -220,7 +240,11 @@ func (c *claims) settleLate(ctx context.Context, tx *Tx, items []item, out []dib
 		return err
 	}
 	err = tx.records(ctx, c.st.outcomeFind, Binds{"items": batch}, func(rec record) error {
-		if i, ok := at[rec.text("token")+"\x00"+rec.text("item_key")]; ok && rec.text("outcome") == items[i]["o"] {
+		i, ok := at[rec.text("token")+"\x00"+rec.text("item_key")]
+		if !ok {
+			return nil
+		}
+		if said, _ := items[i].get("o"); said == rec.text("outcome") {
 			out[i].OK = true
 		}
 		return nil
@@ -252,146 +276,4 @@ func (c *claims) insertOutcomes(ctx context.Context, tx *Tx, items []item, late 
 	}
 	_, err = tx.Exec(ctx, c.st.outcomeInsert, Binds{"items": batch, "late": l})
 	return err
-}
-
-// settleItem encodes one settlement.
-func (c *claims) settleItem(s dibs.Settlement, plain bool) item {
-	rec := s.Record
-	rec.Token, rec.Key, rec.Fence = s.Held.Token, s.Held.Key.String(), s.Held.Fence
-	if rec.Outcome == "" {
-		rec.Outcome = s.Outcome
-	}
-	if plain {
-		rec.Error, rec.Evidence, rec.ReceiptID = ascii(rec.Error), nil, ascii(rec.ReceiptID)
-	}
-	it := outcomeItem(rec)
-	for n, part := range keyed(s.Held.Key) {
-		it[n] = part
-	}
-	it.instant("b", s.Held.Stamp)
-	if s.Change.Restore {
-		prior := s.Held.Prior
-		it["back"], it["s"] = "1", c.m.label(c.priorStatus(prior))
-		it.instant("c", prior.ClaimableAt)
-		it.instant("b2", prior.StartedAt)
-		if prior.Token != "" {
-			it["pt"] = string(prior.Token)
-		}
-		it.number("a", int64(s.Held.Attempts))
-		it.number("x", int64(prior.Expirations))
-		return it
-	}
-	it["s"] = c.m.label(c.stored(s.Change.Status))
-	if s.Change.DueIn != nil {
-		it.number("d", span(*s.Change.DueIn))
-	}
-	it.number("a", int64(s.Change.Attempts))
-	it.number("x", int64(s.Change.Expirations))
-	if s.Change.Succeeded {
-		it["ok"] = "1"
-	}
-	if s.Change.Error != "" {
-		it["le"] = c.errorText(s.Change.Error, plain)
-	}
-	return it
-}
-
-// mostError is the most characters that are kept of an error.
-const mostError = 2000
-
-// errorText makes an error fit for its column.
-func (c *claims) errorText(s string, plain bool) string {
-	if plain {
-		s = ascii(s)
-	}
-	most := mostError
-	if n := c.m.lastError.Length; n > 0 {
-		most = min(most, n)
-	}
-	return cut(clean(s), most)
-}
-
-// mostReceipt is the most bytes that are kept of a destination's own name.
-const mostReceipt = 1024
-
-// cutBytes cuts between two characters.
-func cutBytes(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	for most > 0 && !utf8.RuneStart(s[most]) {
-		most--
-	}
-	return s[:most]
-}
-
-func cut(s string, most int) string {
-	runes := []rune(s)
-	if len(runes) <= most {
-		return s
-	}
-	return string(runes[:most])
-}
-
-func ascii(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 0x20 && r < 0x7f || r == '\n' || r == '\t' {
-			return r
-		}
-		return '?'
-	}, s)
-}
-
-// outcomeItem encodes an outcome row.
-func outcomeItem(r dibs.OutcomeRecord) item {
-	it := item{
-		"t": string(r.Token), "ik": r.Key, "rid": r.RunID, "job": r.Job, "wid": clean(r.WorkID), "o": string(r.Outcome),
-	}
-	it.number("f", int64(r.Fence))
-	it.number("n", int64(r.Attempt))
-	it.number("tk", span(r.Took))
-	for name, v := range map[string]string{
-		"re": string(r.Reason), "rc": cutBytes(clean(r.ReceiptID), mostReceipt), "oe": cut(clean(r.Error), mostError),
-		"ev": strings.ReplaceAll(clean(string(r.Evidence)), `\u0000`, `\u2400`),
-	} {
-		if v != "" {
-			it[name] = v
-		}
-	}
-	return it
-}
-
-var errNoLabel = errors.New("the table has no label for this state")
-
-// checkChanges refuses changes that the table cannot hold.
-func (c *claims) checkChanges(items []dibs.Settlement) error {
-	for _, s := range items {
-		state := c.stored(s.Change.Status)
-		if s.Change.Restore {
-			state = c.priorStatus(s.Held.Prior)
-		}
-		if c.m.label(state) == "" {
-			return fmt.Errorf("settle item %s as %s: %w", s.Held.Key, state, errNoLabel)
-		}
-	}
-	return nil
-}
-
-// stored is the state that is written for another: a table without QUARANTINED
-// says FAILED.
-func (c *claims) stored(s dibs.Status) dibs.Status {
-	if s == dibs.StatusQuarantined && c.m.Labels.Quarantined == "" {
-		return dibs.StatusFailed
-	}
-	return s
-}
-
-// priorStatus is the state that a release gives back. A row of a two-column
-// table that was taken from an expired claim cannot be in progress again, since
-// its stamp never moves back: it has failed.
-func (c *claims) priorStatus(p dibs.Prior) dibs.Status {
-	if c.m.two && p.Status == dibs.StatusInProgress {
-		return dibs.StatusFailed
-	}
-	return p.Status
 }

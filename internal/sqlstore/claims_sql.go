@@ -23,6 +23,8 @@ type writer struct {
 	q ColumnSQL
 	m *mapping
 	w string // the table's bare name, quoted
+	// plain leaves out what only the scope of a retry run needs.
+	plain bool
 }
 
 func newWriter(s *Store, m *mapping) writer {

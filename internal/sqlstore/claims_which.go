@@ -20,6 +20,9 @@ func (w writer) startedBefore(bind string) string {
 // inScope keeps a run from attempting a row twice, and a retry run from doing
 // the whole table again.
 func (w writer) inScope() string {
+	if w.plain {
+		return w.startedBefore("started_before")
+	}
 	return all(w.startedBefore("started_before"),
 		"("+w.col(w.m.status)+" <> "+w.label(dibs.StatusIdle)+" OR "+w.startedBefore("idle_before")+")")
 }

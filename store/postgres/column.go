@@ -112,16 +112,31 @@ func (q columns) Payload(c sqlstore.Column, expr string) string {
 	return "('" + kind + "' || " + value + ")"
 }
 
-// Micros: extract reads a timestamp without a zone as UTC, whatever the
-// session's zone. The two infinities are the ends of time.
+// Micros: date_part reads a timestamp without a zone as UTC, whatever the
+// session's zone. It is many times faster than extract, which computes decimals,
+// and as exact for the next two centuries. The two infinities are the ends of
+// time.
 func (columns) Micros(_ sqlstore.Column, expr string) string {
-	return "(CASE WHEN isfinite(" + expr + ") THEN (extract(epoch FROM " + expr + ") * 1000000)::bigint" +
+	return "(CASE WHEN isfinite(" + expr + ") THEN (date_part('epoch', " + expr + ") * 1000000)::bigint" +
 		" WHEN " + expr + " = 'infinity' THEN 9223372036854775807" +
 		" WHEN " + expr + " = '-infinity' THEN -9223372036854775808 END)"
 }
 
-// Time adds to the epoch, which names the same moment in every session.
-func (columns) Time(c sqlstore.Column, us string) string {
+// Time adds to the epoch, which names the same moment in every session. Now and
+// now plus something, by far the commonest instants, are said plainly: a planner
+// that has to think about each costs more than the claim's scan.
+func (q columns) Time(c sqlstore.Column, us string) string {
+	more, ok := strings.CutPrefix(us, q.NowMicros())
+	if ok && (more == "" || len(more) > 3 && !strings.ContainsAny(more[3:], "+-")) {
+		now := "statement_timestamp()"
+		if c.Form == "timestamp" {
+			now = "(statement_timestamp() AT TIME ZONE 'UTC')"
+		}
+		if more == "" {
+			return now
+		}
+		return "(" + now + more[:3] + "(" + more[3:] + ") * interval '1 microsecond')"
+	}
 	return "('epoch'::" + c.Form + " + (" + us + ") * interval '1 microsecond')"
 }
 
@@ -148,11 +163,11 @@ func (columns) AtOrAfter(columns, values []string) string {
 }
 
 func (columns) NowMicros() string {
-	return "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
+	return "(date_part('epoch', statement_timestamp()) * 1000000)::bigint"
 }
 
 func (columns) ClockMicros() string {
-	return "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+	return "(date_part('epoch', clock_timestamp()) * 1000000)::bigint"
 }
 
 func (columns) Int(text string) string       { return "CAST(" + text + " AS bigint)" }

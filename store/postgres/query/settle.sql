@@ -1,5 +1,7 @@
 WITH dibs_r AS MATERIALIZED (
-    SELECT * FROM json_to_recordset(:items::text::json) AS dibs_j ({fields})
+    SELECT {merged}
+    FROM json_to_recordset(:items::text::json) AS dibs_j ({fields}),
+         json_to_record(:same::text::json) AS dibs_s ({own_fields})
 ), dibs_u AS (
     UPDATE {table} AS {w}
     SET {settle_set}
