@@ -1,6 +1,7 @@
 package dibs
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -67,6 +68,34 @@ type Item struct {
 	Concurrent bool
 	// Previous says how an earlier attempt ended without an outcome: "lost:RUN".
 	Previous string
+
+	tx ItemTx
+}
+
+// ItemTx completes one item in a transaction together with fn's writes.
+type ItemTx func(ctx context.Context, fn func(ctx context.Context, tx Tx) (Receipt, error)) error
+
+// WithTx returns the item with what its Tx does. It is for runners.
+func (it Item) WithTx(tx ItemTx) Item {
+	it.tx = tx
+	return it
+}
+
+// Tx completes the item in one transaction on the database that its row is in:
+// fn's writes come first, the settle, which proves the claim, comes last, and
+// both commit or neither does. Open it after all remote work. fn may be called
+// again when the transaction had to be repeated; it must not begin, commit or
+// roll back. On SQLite, where one writer keeps out all others, fn must end
+// within less than a beat.
+//
+// A nil error means that the item is completed and nothing that the handler
+// returns can change that. [ErrLeaseLost] means that the item was no longer this
+// run's, and that fn's writes were undone, as with any other error.
+func (it Item) Tx(ctx context.Context, fn func(ctx context.Context, tx Tx) (Receipt, error)) error {
+	if it.tx == nil {
+		return fmt.Errorf("item %s: no transaction: the job has no rows of its own database", it.Key)
+	}
+	return it.tx(ctx, fn)
 }
 
 // Decode fills v, a pointer to a struct or map, from the item's payload.

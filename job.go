@@ -58,6 +58,21 @@ type Job struct {
 	Source Source
 	// Operation is the middle part of the default work ID. Default: "run".
 	Operation string
+	// Identity is the template of the work ID, parts joined by "/": {job},
+	// {operation}, {key}, {key.N} or {key.COLUMN}, {cycle}, {slot}, {trigger}, or
+	// a selected column. Default: {job}/{operation}/{key}, and for recurring rows
+	// also {cycle}, or, where a row has none, the slot or the trigger.
+	Identity string
+	// ReceiptRequired makes done without a destination ID an unknown outcome.
+	ReceiptRequired bool
+	// Lookup asks the destination about one item. Required with [Lookup].
+	Lookup LookupFunc
+	// LookupAfter is how long after the last instant at which an attempt could
+	// have sent an absent answer is believed. Default: twice Timeout, or twice
+	// Lease without one.
+	LookupAfter time.Duration
+	// Idempotency bounds the belief that the destination recognises a replay.
+	Idempotency Idempotency
 
 	// Batch is the most rows that one claim takes. Default 100.
 	Batch int
@@ -109,6 +124,13 @@ type Job struct {
 	Definition string
 	Labels     map[string]string
 	Owner      string
+}
+
+// Idempotency is what a destination promises about repeated requests.
+type Idempotency struct {
+	// ValidFor is how long after the first attempt a replay is recognised; after
+	// that, an unknown outcome is held. Zero: for ever.
+	ValidFor time.Duration
 }
 
 // Retry says how failed items come back.

@@ -2,6 +2,7 @@ package dibs
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"time"
 )
@@ -10,6 +11,7 @@ import (
 // the narrowest interface that serves it.
 type Store interface {
 	Runs
+	Ledger
 	// Claims opens the claim primitive on a table. It reads the catalogue and
 	// refuses, with a [ConfigError] naming the offending thing, what cannot be
 	// supported. It changes nothing.
@@ -166,6 +168,9 @@ type RenewRequest struct {
 	Run   RunRef
 	Lease time.Duration
 	Items []Held
+	// Effects are the effects that go with Items, in order; an empty WorkID means
+	// none. Nil: none at all.
+	Effects []EffectRef
 }
 
 // Renewed answers a renewal.
@@ -212,6 +217,23 @@ type Settlement struct {
 	// LateOnly records the outcome as late and leaves the row alone: the caller
 	// no longer believes in its lease, whatever the database would still accept.
 	LateOnly bool
+	// Effect is settled in the same transaction, by its own proof; nil: none.
+	Effect *EffectChange
+	// Findings are recorded in the same transaction.
+	Findings []Finding
+	// Work runs first, inside the settling transaction and under a savepoint of
+	// its own: it commits together with the settle or not at all, and may be
+	// called again when the transaction had to be repeated. Nil: none.
+	// Its receipt takes the place of the record's.
+	Work func(ctx context.Context, tx Tx) (Receipt, error)
+}
+
+// Tx is the settling transaction as user code sees it: it reads and writes, and
+// leaves beginning and ending to the store.
+type Tx interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
 // OutcomeRecord is the row of history that proves a settle.
@@ -239,6 +261,9 @@ type SettleRequest struct {
 	Run      RunRef
 	Progress Progress
 	Items    []Settlement
+	// WorkLimit bounds each item's Work where one writer keeps out all others, so
+	// that renewals are not starved. Zero: no bound.
+	WorkLimit time.Duration
 }
 
 // Settled answers one settlement.
@@ -248,7 +273,10 @@ type Settled struct {
 	// Late is true when the row was no longer ours: the outcome was recorded as
 	// late, beside whatever stands.
 	Late bool
-	// Err is set when the database refused this item's data even by itself.
+	// EffectLost is true when the item's effect was no longer this claim's.
+	EffectLost bool
+	// Err is set when the database refused this item's data even by itself, or
+	// when its Work failed: then nothing of it was written.
 	Err error
 }
 

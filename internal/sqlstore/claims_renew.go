@@ -93,7 +93,13 @@ func (c *claims) renew(ctx context.Context, tx *Tx, r dibs.RenewRequest, run dib
 			return nil, err
 		}
 	}
-	return x.out, x.look(ctx)
+	if err := x.look(ctx); err != nil {
+		return nil, err
+	}
+	if run.Run.IsZero() {
+		return x.out, nil
+	}
+	return x.out, x.renewEffects(ctx, r.Effects, until)
 }
 
 // renewal is one renewal under way.

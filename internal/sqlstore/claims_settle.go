@@ -3,7 +3,9 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/dibs-run/dibs"
 )
@@ -95,7 +97,7 @@ func (c *claims) Settle(ctx context.Context, r dibs.SettleRequest) ([]dibs.Settl
 			return err
 		}
 		var err error
-		out, err = c.settle(ctx, tx, r.Items, single)
+		out, err = c.settleWithin(ctx, tx, r.Items, single, r.WorkLimit)
 		return err
 	})
 	if err != nil {
@@ -119,14 +121,27 @@ func refusedData(class Class) bool { return class == ClassData || class == Class
 // settle writes the outcomes inside a transaction, together or each under a
 // savepoint of its own.
 func (c *claims) settle(ctx context.Context, tx *Tx, items []dibs.Settlement, single bool) ([]dibs.Settled, error) {
+	return c.settleWithin(ctx, tx, items, single, 0)
+}
+
+// settleWithin also bounds the work that comes with items.
+func (c *claims) settleWithin(ctx context.Context, tx *Tx, items []dibs.Settlement, single bool, limit time.Duration) ([]dibs.Settled, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
-	if !single {
+	if !single && !slices.ContainsFunc(items, func(s dibs.Settlement) bool { return s.Work != nil }) {
 		return c.settleTogether(ctx, tx, items, false)
 	}
 	out := make([]dibs.Settled, len(items))
 	for i := range items {
+		if items[i].Work != nil && !items[i].LateOnly {
+			one, err := c.settleWork(ctx, tx, items[i], limit)
+			if err != nil {
+				return nil, err
+			}
+			out[i] = one
+			continue
+		}
 		for _, plain := range []bool{false, true} {
 			err := tx.Savepoint(ctx, func() error {
 				one, err := c.settleTogether(ctx, tx, items[i:i+1], plain)
@@ -151,6 +166,12 @@ func (c *claims) settle(ctx context.Context, tx *Tx, items []dibs.Settlement, si
 // reduces free texts to ASCII and drops evidence, which is what a database may
 // refuse of ours.
 func (c *claims) settleTogether(ctx context.Context, tx *Tx, items []dibs.Settlement, plain bool) ([]dibs.Settled, error) {
+	out, _, err := c.settleCounted(ctx, tx, items, plain)
+	return out, err
+}
+
+// settleCounted also says how many rows were this claim's just now.
+func (c *claims) settleCounted(ctx context.Context, tx *Tx, items []dibs.Settlement, plain bool) ([]dibs.Settled, int, error) {
 	out := make([]dibs.Settled, len(items))
 	encoded := make([]item, len(items))
 	believed := make([]item, 0, len(items)) // what its caller still takes for its own
@@ -165,7 +186,7 @@ func (c *claims) settleTogether(ctx context.Context, tx *Tx, items []dibs.Settle
 	var ours []item
 	b, err := c.settleBinds(inKeyOrder(believed))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	batch := b["items"].(string)
 	if len(believed) > 0 {
@@ -177,21 +198,23 @@ func (c *claims) settleTogether(ctx context.Context, tx *Tx, items []dibs.Settle
 			return nil
 		})
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	if len(ours) < len(believed) {
 		if batch, err = encodeItems(inKeyOrder(ours)); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	if err := c.settleOurs(ctx, tx, len(ours), batch); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	if len(ours) == len(items) {
-		return out, nil
+	if len(ours) < len(items) {
+		if err := c.settleLate(ctx, tx, encoded, out); err != nil {
+			return nil, 0, err
+		}
 	}
-	return out, c.settleLate(ctx, tx, encoded, out)
+	return out, len(ours), c.settleLedger(ctx, tx, items, out, plain)
 }
 
 // settleBinds encodes a batch as the settling statement wants it.

@@ -9,7 +9,7 @@ import (
 // parts are statement files that are not statements: expressions and lists of
 // columns that others include as fragments of the same name.
 func parts() []string {
-	return []string{"clock", "run_columns", "trigger_columns", "job_columns"}
+	return []string{"clock", "run_columns", "trigger_columns", "job_columns", "effect_columns"}
 }
 
 // own compiles one of our own statements, once for each set of conditions that

@@ -179,7 +179,7 @@ CREATE TABLE IF NOT EXISTS {schema}dibs_effects (
     intended_at    DATETIME(6) NOT NULL,
     settled_at     DATETIME(6),
     updated_at     DATETIME(6) NOT NULL,
-    KEY dibs_effects_state (job, state, look_at),
+    KEY dibs_effects_state (job, state, work_id),
     KEY dibs_effects_key (job, item_key),
     KEY dibs_effects_lease (state, lease_end)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;

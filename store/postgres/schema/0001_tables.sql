@@ -179,7 +179,8 @@ CREATE TABLE IF NOT EXISTS {schema}dibs_effects (
     settled_at     TIMESTAMPTZ,
     updated_at     TIMESTAMPTZ NOT NULL
 );
-CREATE INDEX IF NOT EXISTS dibs_effects_state ON {schema}dibs_effects (job, state, look_at);
+CREATE INDEX IF NOT EXISTS dibs_effects_state ON {schema}dibs_effects (job, state, work_id)
+    WHERE state = 'uncertain' OR state = 'held';
 CREATE INDEX IF NOT EXISTS dibs_effects_key ON {schema}dibs_effects (job, item_key);
 CREATE INDEX IF NOT EXISTS dibs_effects_lease ON {schema}dibs_effects (lease_end) WHERE state = 'intended';
 

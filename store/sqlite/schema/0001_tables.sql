@@ -180,7 +180,8 @@ CREATE TABLE IF NOT EXISTS dibs_effects (
     settled_at     INTEGER,
     updated_at     INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX IF NOT EXISTS dibs_effects_state ON dibs_effects (job, state, look_at);
+CREATE INDEX IF NOT EXISTS dibs_effects_state ON dibs_effects (job, state, work_id)
+    WHERE state = 'uncertain' OR state = 'held';
 CREATE INDEX IF NOT EXISTS dibs_effects_key ON dibs_effects (job, item_key);
 CREATE INDEX IF NOT EXISTS dibs_effects_lease ON dibs_effects (lease_end) WHERE state = 'intended';
 
