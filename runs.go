@@ -27,6 +27,7 @@ type Runs interface {
 	Job(ctx context.Context, name string) (JobState, error)
 	Jobs(ctx context.Context) ([]JobState, error)
 	Run(ctx context.Context, id string) (Run, error)
+	Trigger(ctx context.Context, id string) (Trigger, error)
 	ListRuns(ctx context.Context, f RunFilter) ([]Run, error)
 	ListTriggers(ctx context.Context, f TriggerFilter) ([]Trigger, error)
 	ListOutcomes(ctx context.Context, f OutcomeFilter) ([]OutcomeRecord, error)

@@ -177,6 +177,10 @@ type RenewRequest struct {
 type Renewed struct {
 	// Run is the run's new lease end, zero when the run was refused.
 	Run time.Time
+	// Ends is the end of the run's lease as it stands, also when the renewal was
+	// refused because the time to stop has come; zero when the run is not running
+	// any more, or not this token's.
+	Ends time.Time
 	// StopBy is set when somebody asked the run to stop.
 	StopBy time.Time
 	// Items holds, for each item in order, its new lease end (and stamp, on a

@@ -1,5 +1,4 @@
-// Package dispatch decides: it turns a trigger into a decision and, where the
-// policy says so, a run; it ends runs, hands their locks over, and sweeps up
+// Package dispatch decides triggers, hands locks over, ends runs, and sweeps up
 // what dead processes left. All of it happens under the written lock row, in
 // one transaction per decision, for every door alike.
 //
@@ -10,13 +9,11 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/dibs-run/dibs"
-	"github.com/dibs-run/dibs/policy"
 )
 
 // Config makes a Dispatcher.
@@ -55,6 +52,22 @@ func New(c Config) *Dispatcher {
 	return &Dispatcher{runs: c.Runs, holder: c.Holder, gone: gone, log: log}
 }
 
+// Slots says which slot of the job's schedule a request is for.
+type Slots int
+
+// The kinds of requests.
+const (
+	// NoSlot: the request has no slot; it never spends one.
+	NoSlot Slots = iota
+	// GivenSlot: Request.Slot, whatever the schedule says.
+	GivenSlot
+	// LatestSlot: "my scheduler says now": the latest slot, also one from before
+	// registration.
+	LatestSlot
+	// DueSlot: what is due since registration, if anything.
+	DueSlot
+)
+
 // Request is a trigger on its way to a decision.
 type Request struct {
 	// Job is the definition as this process knows it.
@@ -62,20 +75,70 @@ type Request struct {
 	// Hash names the definition in history.
 	Hash   string
 	Origin dibs.Origin
-	// Key narrows the trigger to one item.
-	Key string
-	// ExternalID is the caller's own identity of the request.
+	// Slots says which slot is asked for; Slot is the one that is given.
+	Slots Slots
+	Slot  time.Time
+	// ExternalID is the caller's own identity of the request: a second one with
+	// the same is a duplicate.
 	ExternalID string
-	Kind       dibs.RunKind
+	// Key narrows the trigger to one item.
+	Key  string
+	Kind dibs.RunKind
 	// Lease is how long the run's first lease lasts.
 	Lease   time.Duration
 	By, Why string
+
+	// Waiter makes this process the executor if the trigger has to wait: it must
+	// then beat, see [Dispatcher.Wait]. Otherwise anybody may run the trigger.
+	Waiter bool
+	// Enqueue leaves the trigger waiting for anybody even if it could start.
+	Enqueue bool
+	// NotHere is true when this host may not run the job: a slot then waits for
+	// one that may.
+	NotHere bool
+	// RetryDue is true when failed or expired items of the job are due, so that a
+	// decided slot may run again for them alone.
+	RetryDue bool
+	// Able says how this process would run a waiting trigger, if it may. Nil: it
+	// runs nothing but this request.
+	Able Able
 }
 
-// Fired is a decision and, if it started one, the run.
+// Worker is how a process runs a trigger of a job that it has.
+type Worker struct {
+	Hash  string
+	Kind  dibs.RunKind
+	Lease time.Duration
+	// Beside is true for a job that takes no lock.
+	Beside bool
+}
+
+// Able says how this process would run a waiting trigger; false: it may not.
+type Able func(t dibs.Trigger) (Worker, bool)
+
+// Fired is a decision and, if this process has something to run, the run.
 type Fired struct {
+	// Trigger is the one that was brought. Its decision is empty when nothing was
+	// due: nothing is recorded then, and Next is the next slot, if any.
 	Trigger dibs.Trigger
-	Run     *dibs.Run
+	// Run is what this process runs now, and For the trigger that the run is of:
+	// an older one when that went first.
+	Run *dibs.Run
+	For dibs.Trigger
+	// Sent is the instant before the lease of Run was asked for, and Now the
+	// database's time when it was granted.
+	Sent, Now time.Time
+	// First is, for a retry, when the first run for the same slot began: what was
+	// started since is left alone unless it failed.
+	First time.Time
+	// Spent is, for a duplicate, the newest run of the slot or identity.
+	Spent *dibs.Run
+	// WaitUntil is set when nothing was decided because the next slot is so near
+	// that the request must be meant for it.
+	WaitUntil time.Time
+	Next      time.Time
+	// Clamped says which stored times lay in the future and were put back.
+	Clamped string
 }
 
 // LockOf is the name of the lock that a job's triggers are decided under.
@@ -86,91 +149,41 @@ func LockOf(j *dibs.Job) string {
 	return j.Name
 }
 
+// lockOfRun is the lock that a run is ended under.
+func lockOfRun(r dibs.Run) string {
+	if r.Lock != "" {
+		return r.Lock
+	}
+	return r.Job
+}
+
 // Fire decides a trigger. Every trigger that reaches the database leaves a row
-// with its decision and reason; a skip names the run that blocks it.
+// with its decision and reason; a skip names the run that blocks it. If the
+// lock is free afterwards, it goes to whoever has waited longest.
 func (d *Dispatcher) Fire(ctx context.Context, r Request) (Fired, error) {
-	id, err := dibs.NewTriggerID()
-	if err != nil {
-		return Fired{}, err
-	}
-	runID, err := dibs.NewRunID()
-	if err != nil {
-		return Fired{}, err
-	}
 	var out Fired
-	err = d.runs.Decide(ctx, LockOf(r.Job), func(ctx context.Context, desk dibs.Desk) error {
-		out = Fired{Trigger: dibs.Trigger{
-			ID: id, Job: r.Job.Name, Origin: r.Origin, ExternalID: r.ExternalID, Key: r.Key,
-			By: r.By, Why: r.Why, CreatedAt: desk.Now(), DecidedAt: desk.Now(),
-		}}
-		return d.decide(ctx, desk, r, runID, &out)
+	lock := LockOf(r.Job)
+	sent := time.Now()
+	err := d.runs.Decide(ctx, lock, func(ctx context.Context, desk dibs.Desk) error {
+		s, err := d.sit(ctx, desk, lock, "")
+		if err != nil {
+			return err
+		}
+		out, err = s.fire(ctx, r)
+		return err
 	})
 	if err != nil {
 		return Fired{}, fmt.Errorf("fire %s: %w", r.Job.Name, err)
 	}
-	d.log.InfoContext(ctx, "decided", "job", r.Job.Name, "trigger", id, "origin", r.Origin,
-		"decision", out.Trigger.Decision, "reason", out.Trigger.Reason, "run", out.Trigger.RunID)
+	out.Sent = sent
+	if out.Clamped != "" {
+		d.log.WarnContext(ctx, "a stored time lay in the future and was put back", "job", r.Job.Name, "what", out.Clamped)
+	}
+	if t := out.Trigger; t.Decision != "" {
+		d.log.InfoContext(ctx, "decided", "job", t.Job, "trigger", t.ID, "origin", t.Origin,
+			"decision", t.Decision, "reason", t.Reason, "run", t.RunID)
+	}
 	return out, nil
-}
-
-func (d *Dispatcher) decide(ctx context.Context, desk dibs.Desk, r Request, runID string, out *Fired) error {
-	state, err := desk.Job(ctx, r.Job.Name)
-	if err != nil && !errors.Is(err, dibs.ErrNotFound) {
-		return err
-	}
-	holder := desk.Holder()
-	lock := lockState(holder, desk.Now())
-	gone := lock == policy.Live && d.gone(*holder)
-	if gone {
-		lock = policy.Expired
-	}
-	v := policy.Decide(policy.Situation{
-		Overlap: r.Job.Overlap,
-		Lock:    lock,
-		Paused:  state.Paused,
-		OneKey:  r.Key != "",
-	})
-	previous := ""
-	if v.MarkLost {
-		end := d.markLost
-		if gone {
-			end = d.markGone
-		}
-		lost, err := end(ctx, desk, *holder)
-		if err != nil {
-			return err
-		}
-		if gone && v.Reason == dibs.ReasonTookOver {
-			v.Reason = dibs.ReasonHolderGone
-		}
-		if !lost { // its renewal came first: it is alive after all
-			return errChanged
-		}
-		previous = "lost:" + holder.ID
-	}
-	t := &out.Trigger
-	t.Decision, t.Reason = v.Decision, v.Reason
-	if v.Decision != dibs.DecisionStarted {
-		blockedBy(t, holder, state)
-		return desk.PutTrigger(ctx, *t)
-	}
-	t.RunID = runID
-	if err := desk.PutTrigger(ctx, *t); err != nil {
-		return err
-	}
-	run := &dibs.Run{
-		ID: runID, Job: r.Job.Name, Trigger: t.ID, Origin: r.Origin, Kind: r.Kind, State: dibs.RunRunning,
-		Key: r.Key, Definition: r.Hash, Holder: d.holder, Token: dibs.ClaimToken(runID, 0), LeaseFor: r.Lease,
-		Previous: previous,
-	}
-	if v.TakeLock {
-		run.Lock = LockOf(r.Job)
-	}
-	if err := desk.StartRun(ctx, run, v.TakeLock); err != nil {
-		return err
-	}
-	out.Run = run
-	return nil
 }
 
 // errChanged repeats a decision whose ground moved while it was made.
@@ -180,106 +193,3 @@ type changedError struct{}
 
 func (changedError) Error() string   { return "the lock's run was renewed while deciding" }
 func (changedError) Retryable() bool { return true }
-
-// lockState says what a decision finds.
-func lockState(holder *dibs.Run, now time.Time) policy.Lock {
-	switch {
-	case holder == nil || holder.State != dibs.RunRunning:
-		return policy.Free
-	case !holder.Lease.After(now):
-		return policy.Expired
-	case holder.Kind == dibs.KindRecovery:
-		return policy.Recovering
-	default:
-		return policy.Live
-	}
-}
-
-// blockedBy names, on a skipped trigger, what it stood back for.
-func blockedBy(t *dibs.Trigger, holder *dibs.Run, state dibs.JobState) {
-	if t.Reason == dibs.ReasonPaused {
-		t.Detail = state.PausedWhy
-		t.BlockingUntil = state.PausedUntil
-		return
-	}
-	if holder == nil {
-		return
-	}
-	t.BlockingRun = holder.ID
-	t.BlockingHolder = holder.Holder.String()
-	t.BlockingUntil = holder.Lease
-}
-
-// Finish ends a run that this process owns and frees its lock, in one
-// transaction. [dibs.ErrStaleFence] says that somebody took over: the run's
-// record stays as they left it.
-func (d *Dispatcher) Finish(ctx context.Context, run dibs.Run, end dibs.RunEnd) error {
-	return d.finish(ctx, run, end, nil)
-}
-
-// FinishRefused ends a run that was narrowed to one row and could not win it,
-// and turns its trigger into a skip that says why.
-func (d *Dispatcher) FinishRefused(ctx context.Context, run dibs.Run, end dibs.RunEnd, t dibs.Trigger) error {
-	return d.finish(ctx, run, end, &t)
-}
-
-func (d *Dispatcher) finish(ctx context.Context, run dibs.Run, end dibs.RunEnd, t *dibs.Trigger) error {
-	lock := run.Lock
-	if lock == "" {
-		lock = run.Job
-	}
-	err := d.runs.Decide(ctx, lock, func(ctx context.Context, desk dibs.Desk) error {
-		if t != nil {
-			if err := desk.PutTrigger(ctx, *t); err != nil {
-				return err
-			}
-		}
-		return desk.EndRun(ctx, end)
-	})
-	if err != nil {
-		return fmt.Errorf("end run %s: %w", run.ID, err)
-	}
-	d.log.InfoContext(ctx, "run ended", "job", run.Job, "run", run.ID, "state", end.State, "reason", end.Reason)
-	return nil
-}
-
-// sweepLimit bounds one sweep, so that a long outage is cleared in bites.
-const sweepLimit = 100
-
-// Sweep records as lost every run whose lease has ended, and frees their locks.
-// Anybody may sweep at any time.
-func (d *Dispatcher) Sweep(ctx context.Context) ([]dibs.Run, error) {
-	expired, err := d.runs.ExpiredRuns(ctx, sweepLimit)
-	if err != nil {
-		return nil, fmt.Errorf("sweep: %w", err)
-	}
-	var lost []dibs.Run
-	for _, run := range expired {
-		lock := run.Lock
-		if lock == "" {
-			lock = run.Job
-		}
-		var done bool
-		err := d.runs.Decide(ctx, lock, func(ctx context.Context, desk dibs.Desk) error {
-			var err error
-			done, err = d.markLost(ctx, desk, run)
-			return err
-		})
-		if err != nil {
-			return lost, fmt.Errorf("sweep run %s: %w", run.ID, err)
-		}
-		if done {
-			lost = append(lost, run)
-			d.log.WarnContext(ctx, "run lost", "job", run.Job, "run", run.ID, "holder", run.Holder.String(), "lease_end", run.Lease)
-		}
-	}
-	return lost, nil
-}
-
-func (d *Dispatcher) markLost(ctx context.Context, desk dibs.Desk, run dibs.Run) (bool, error) {
-	done, err := desk.MarkLost(ctx, run.Ref(), dibs.ReasonLeaseEnded)
-	if err != nil {
-		return false, fmt.Errorf("mark run %s lost: %w", run.ID, err)
-	}
-	return done, nil
-}

@@ -24,6 +24,9 @@ func (s *shift) mayClaim() bool {
 // room is how many more items this run may take at once.
 func (s *shift) room() int {
 	n := s.job.Batch
+	if s.probing {
+		n = 1
+	}
 	if s.limit <= 0 {
 		return n
 	}

@@ -83,13 +83,24 @@ func (s *shift) renewable() ([]*inHand, []dibs.Held) {
 func (s *shift) renewed(items []*inHand, got dibs.Renewed, sent time.Time) {
 	t := s.job.timing
 	s.mu.Lock()
+	if got.Run.IsZero() && !got.Ends.IsZero() && !got.StopBy.IsZero() {
+		s.stopNowLocked(got, sent)
+		s.mu.Unlock()
+		poke(s.moved)
+		poke(s.wake)
+		return
+	}
 	if got.Run.IsZero() {
 		s.lostLocked()
 		s.mu.Unlock()
 		s.announceLost()
 		return
 	}
-	s.believe = deadlineFrom(sent, min(t.lease, got.Run.Sub(got.Now)), t.margin)
+	margin := t.margin
+	if !got.StopBy.IsZero() {
+		margin -= t.grace // the grace is what the rest of this lease is for
+	}
+	s.believe = deadlineFrom(sent, min(t.lease, got.Run.Sub(got.Now)), margin)
 	if !got.StopBy.IsZero() {
 		s.stopBy = deadlineFrom(sent, got.StopBy.Sub(got.Now), 0)
 	}
@@ -113,7 +124,7 @@ func (s *shift) renewed(items []*inHand, got dibs.Renewed, sent time.Time) {
 			lost = append(lost, it)
 			continue
 		}
-		it.until = deadlineFrom(sent, min(t.lease, r.EndsAt.Sub(got.Now)), t.margin)
+		it.until = deadlineFrom(sent, min(t.lease, r.EndsAt.Sub(got.Now)), margin)
 		if !r.Stamp.IsZero() {
 			it.held.Stamp = r.Stamp
 		}
@@ -126,6 +137,23 @@ func (s *shift) renewed(items []*inHand, got dibs.Renewed, sent time.Time) {
 	s.r.observe(Event{Kind: EventRenewed, Job: s.job.Name, Run: s.run, N: n, LeaseLeft: left + t.margin})
 	for _, it := range lost {
 		s.r.observe(Event{Kind: EventLost, Job: s.job.Name, Run: s.run, Batch: it.batch, Key: it.held.Key})
+	}
+}
+
+// stopNowLocked acts on a renewal that was refused because the time to stop has
+// come: what is left of the lease is for stopping, and not extended again. Called
+// under mu.
+func (s *shift) stopNowLocked(got dibs.Renewed, sent time.Time) {
+	t := s.job.timing
+	rest := deadlineFrom(sent, got.Ends.Sub(got.Now), t.margin-t.grace)
+	if rest.at.Before(s.believe.at) {
+		s.believe = rest
+	}
+	s.stopBy = deadlineFrom(sent, 0, 0)
+	for _, it := range s.hand {
+		if s.claims == nil || it.until.at.After(s.believe.at) {
+			it.until = s.believe
+		}
 	}
 }
 

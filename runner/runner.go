@@ -54,7 +54,7 @@ type Runner struct {
 
 	// flying holds the rows whose handlers run in this process, so that a row
 	// taken back after a lost lease is not started twice here.
-	flying sync.Map
+	flying *sync.Map
 }
 
 // job is a definition with what was worked out once.
@@ -72,12 +72,16 @@ type job struct {
 // New checks the configuration, reporting every fault at once, and returns a
 // Runner. It does not connect.
 func New(c Config) (*Runner, error) {
-	r := &Runner{store: c.Store, by: c.By, log: c.Log, observe: c.Observe, jobs: map[string]*job{}}
+	r := &Runner{store: c.Store, by: c.By, log: c.Log, observe: c.Observe, jobs: map[string]*job{}, flying: &sync.Map{}}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
 	if r.observe == nil {
 		r.observe = func(Event) {}
+	}
+	var err error
+	if r.holder, err = dibs.NewHolder(c.Instance); err != nil {
+		return nil, err
 	}
 	var faults []error
 	if c.Store == nil {
@@ -87,30 +91,26 @@ func New(c Config) (*Runner, error) {
 		faults = append(faults, &dibs.ConfigError{Subject: "runner", Field: "Jobs", Problem: "no job is defined", Fix: "define at least one"})
 	}
 	for i := range c.Jobs {
-		j, err := newJob(c.Jobs[i])
+		name := c.Jobs[i].Name
+		j, err := newJob(c.Jobs[i], r.holder.Host)
 		if err != nil {
 			faults = append(faults, err)
 			continue
 		}
-		if _, twice := r.jobs[j.Name]; twice {
-			faults = append(faults, &dibs.ConfigError{Subject: "job " + j.Name, Problem: "defined twice", Fix: "give each job its own name"})
+		if _, twice := r.jobs[name]; twice {
+			faults = append(faults, &dibs.ConfigError{Subject: "job " + name, Problem: "defined twice", Fix: "give each job its own name"})
 			continue
 		}
-		r.jobs[j.Name] = j
-		r.order = append(r.order, j.Name)
+		r.jobs[name], r.jobs[j.Name] = j, j
+		r.order = append(r.order, name)
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	holder, err := dibs.NewHolder(c.Instance)
-	if err != nil {
-		return nil, err
-	}
-	r.holder = holder
 	if r.by == "" {
-		r.by = holder.String()
+		r.by = r.holder.String()
 	}
-	r.dispatch = dispatch.New(dispatch.Config{Runs: c.Store, Holder: holder, Log: r.log})
+	r.dispatch = dispatch.New(dispatch.Config{Runs: c.Store, Holder: r.holder, Log: r.log})
 	return r, nil
 }
 
@@ -147,7 +147,10 @@ func (r *Runner) open(ctx context.Context, j *job) (dibs.Claims, error) {
 	return claims, nil
 }
 
-func newJob(d dibs.Job) (*job, error) {
+func newJob(d dibs.Job, host string) (*job, error) {
+	if d.PerHost {
+		d.Name += "@" + host
+	}
 	j := &job{Job: d}
 	if t, ok := d.Source.(dibs.Table); ok {
 		j.table = &t
@@ -185,9 +188,9 @@ func (j *job) validate() []error {
 	}
 	switch {
 	case j.Overlap == "":
-		fault("overlap", "not chosen", "choose skip (the next trigger covers the work) or allow (rows exclude one another)")
+		fault("overlap", "not chosen", "choose skip (the next slot covers the work), queue (every trigger counts), coalesce (one more run covers all that arrived), replace (only the newest matters) or allow (rows exclude one another)")
 	case !policy.Supports(j.Overlap):
-		fault("overlap", fmt.Sprintf("%q is not a policy of this version", j.Overlap), "choose skip or allow")
+		fault("overlap", fmt.Sprintf("%q is not a policy of this version", j.Overlap), "choose skip, queue, coalesce, replace or allow")
 	}
 	switch {
 	case j.OnUncertain == "" && j.table != nil:
@@ -201,6 +204,7 @@ func (j *job) validate() []error {
 	if j.Batch < 0 || j.Concurrency < 0 || j.Timeout < 0 || j.MaxItems < 0 || j.MaxDuration < 0 {
 		fault("limits", "a limit is negative", "use a positive one, or leave it out")
 	}
+	j.validateSchedule(fault)
 	if t := j.table; t != nil {
 		if t.OneShot && t.Every != 0 {
 			fault("source", "one_shot rows do not come again, yet every is set", "leave one of them out")

@@ -45,6 +45,7 @@ func (s *shift) conclude(it *inHand, res dibs.Result, work string, took time.Dur
 	st.Change = policy.Change(v.Outcome, v, s.row(it), roll(), text)
 	st.Record.WorkID, st.Record.Took = work, took
 	st.Record.ReceiptID = res.Receipt.ID
+	s.judge(v)
 	if len(res.Receipt.Evidence) > 0 {
 		evidence, err := json.Marshal(res.Receipt.Evidence)
 		if err == nil { // a map of strings always marshals

@@ -74,6 +74,8 @@ type shift struct {
 	stopping  bool
 	refused   *refusal
 	asked     time.Time // when this shift began, for bounded waits
+	down      int       // consecutive answers that the destination is down
+	probing   bool      // the destination was down when the last run ended
 	position  string
 	unitErr   string
 	deadlineC <-chan time.Time // max_duration or the context's own deadline
@@ -102,14 +104,14 @@ type answer struct {
 	took    time.Duration
 }
 
-func newShift(r *Runner, j *job, claims dibs.Claims, fired dispatch.Fired, a Ask, sent time.Time) (*shift, error) {
+func newShift(r *Runner, j *job, claims dibs.Claims, fired dispatch.Fired, a Ask) (*shift, error) {
 	run := *fired.Run
 	s := &shift{
-		r: r, job: j, claims: claims, run: run, trigger: fired.Trigger, limit: j.MaxItems, asked: time.Now(),
+		r: r, job: j, claims: claims, run: run, trigger: fired.For, limit: j.MaxItems, asked: time.Now(),
 		results: make(chan answer, j.Concurrency),
 		wake:    make(chan struct{}, 1), nudge: make(chan struct{}, 1), moved: make(chan struct{}, 1),
 		hand: map[string]*inHand{}, batches: map[int]*batch{}, unanswered: map[dibs.Token]pendingClaim{},
-		believe: deadlineFrom(sent, min(j.timing.lease, run.Lease.Sub(run.StartedAt)), j.timing.margin),
+		believe: deadlineFrom(fired.Sent, min(j.timing.lease, run.Lease.Sub(fired.Now)), j.timing.margin),
 	}
 	if a.Limit > 0 && (s.limit == 0 || a.Limit < s.limit) {
 		s.limit = a.Limit
@@ -119,7 +121,7 @@ func newShift(r *Runner, j *job, claims dibs.Claims, fired dispatch.Fired, a Ask
 		return s, nil
 	}
 	s.scope = dibs.Scope{
-		StartedBefore: run.StartedAt, Backoff: minBackoff(j), Every: max(j.table.Every, 0), Lease: j.timing.lease,
+		StartedBefore: run.StartedAt, IdleStartedBefore: fired.First, Backoff: minBackoff(j), Every: max(j.table.Every, 0), Lease: j.timing.lease,
 	}
 	if a.Key != "" {
 		key, err := dibs.ParseKey(a.Key, len(j.table.KeyColumns()))

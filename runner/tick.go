@@ -19,6 +19,20 @@ type Ask struct {
 	Origin dibs.Origin
 	// ExternalID is the caller's own identity of the request.
 	ExternalID string
+	// Slot is the slot that is asked for. Zero: for a job with a schedule the
+	// latest one, and for one without none.
+	Slot time.Time
+	// Due asks only for what is due since registration: a slot, a retry, or a
+	// trigger that waits for anybody.
+	Due bool
+	// Waiter makes this process wait, beating, when the policy lets the trigger
+	// wait. Otherwise it is left for anybody.
+	Waiter bool
+	// Enqueue leaves the trigger waiting for anybody even if it could start.
+	Enqueue bool
+	// Wait stands by for this long while another process has the work: until its
+	// run has ended, or to take over when its lease does. Negative: without limit.
+	Wait time.Duration
 	// Limit is the most items to take; 0: the job's own.
 	Limit int
 	// By and Why are kept with the trigger.
@@ -26,10 +40,11 @@ type Ask struct {
 }
 
 // Tick says "my scheduler fired" for a job: it sweeps up what dead processes
-// left, brings a trigger, and, if that starts a run, works until nothing is
-// due. It returns when the run has ended and its last handler has returned.
-// Cancelling ctx stops gracefully: nothing new is started, running handlers get
-// the job's grace, and what was not started is given back untouched.
+// left, brings a trigger for the schedule's latest slot (or, without a schedule,
+// for now), and, if that starts a run, works until nothing is due. It returns
+// when the run has ended and its last handler has returned. Cancelling ctx stops
+// gracefully: nothing new is started, running handlers get the job's grace, and
+// what was not started is given back untouched.
 func (r *Runner) Tick(ctx context.Context, name string) (dibs.Report, error) {
 	return r.Do(ctx, Ask{Job: name, Origin: dibs.OriginExternal})
 }
@@ -40,7 +55,8 @@ func (r *Runner) Run(ctx context.Context, name, key string) (dibs.Report, error)
 	return r.Do(ctx, Ask{Job: name, Key: key, Origin: dibs.OriginManual})
 }
 
-// Do brings a trigger and works it. See [Runner.Tick].
+// Do brings a trigger and works it, and then whatever waits for anybody under
+// the same lock while ctx lasts. See [Runner.Tick].
 func (r *Runner) Do(ctx context.Context, a Ask) (dibs.Report, error) {
 	j, err := r.lookup(a.Job)
 	if err != nil {
@@ -62,16 +78,16 @@ func (r *Runner) Do(ctx context.Context, a Ask) (dibs.Report, error) {
 	}
 	defer release()
 
-	sent := time.Now()
-	fired, err := r.dispatch.Fire(ctx, r.request(j, a))
+	fired, err := r.fire(ctx, j, claims, a)
 	if err != nil {
 		return dibs.Report{}, err
 	}
-	r.observe(Event{Kind: EventDecided, Job: j.Name, Trigger: fired.Trigger, Run: runOrZero(fired.Run), Reason: fired.Trigger.Reason})
-	if fired.Run == nil {
-		return dibs.Report{Trigger: fired.Trigger}, nil
+	t := &task{r: r, ask: a, job: j, report: dibs.Report{Trigger: fired.Trigger, Spent: fired.Spent, Next: fired.Next}}
+	if fired.Trigger.Decision != "" {
+		r.observe(Event{Kind: EventDecided, Job: j.Name, Trigger: fired.Trigger, Run: runOrZero(fired.Run), Reason: fired.Trigger.Reason})
 	}
-	return r.work(ctx, j, claims, fired, a, sent)
+	err = t.follow(ctx, fired)
+	return t.report, err
 }
 
 // prepare registers the job and sweeps before claiming.
@@ -85,6 +101,11 @@ func (r *Runner) prepare(ctx context.Context, j *job, claims dibs.Claims) error 
 	if claims == nil {
 		return nil
 	}
+	return r.sweepTable(ctx, j, claims)
+}
+
+// sweepTable repairs the states that no claim can pick up.
+func (r *Runner) sweepTable(ctx context.Context, j *job, claims dibs.Claims) error {
 	swept, err := claims.Sweep(ctx, j.timing.lease)
 	if err != nil {
 		return fmt.Errorf("sweep %s: %w", j.table, err)
@@ -98,25 +119,6 @@ func (r *Runner) prepare(ctx context.Context, j *job, claims dibs.Claims) error 
 	return nil
 }
 
-func (r *Runner) request(j *job, a Ask) dispatch.Request {
-	origin := a.Origin
-	if origin == "" {
-		origin = dibs.OriginExternal
-	}
-	by := a.By
-	if by == "" {
-		by = r.by
-	}
-	kind := dibs.KindItems
-	if j.table == nil {
-		kind = dibs.KindCommand
-	}
-	return dispatch.Request{
-		Job: &j.Job, Hash: j.hash, Origin: origin, Key: a.Key, ExternalID: a.ExternalID,
-		Kind: kind, Lease: j.timing.lease, By: by, Why: a.Why,
-	}
-}
-
 func runOrZero(r *dibs.Run) dibs.Run {
 	if r == nil {
 		return dibs.Run{}
@@ -124,34 +126,38 @@ func runOrZero(r *dibs.Run) dibs.Run {
 	return *r
 }
 
-// work runs the shift of a started run and writes its end.
-func (r *Runner) work(ctx context.Context, j *job, claims dibs.Claims, fired dispatch.Fired, a Ask, sent time.Time) (dibs.Report, error) {
-	s, err := newShift(r, j, claims, fired, a, sent)
+// work runs the shift of a started run and writes its end. The answer also has
+// the run, if any, with which this process continues.
+func (r *Runner) work(ctx context.Context, j *job, claims dibs.Claims, fired dispatch.Fired, a Ask) (dibs.Report, *dispatch.Fired, error) {
+	s, err := newShift(r, j, claims, fired, a)
 	if err != nil {
-		return dibs.Report{}, err
+		return dibs.Report{}, nil, err
+	}
+	if err := s.recall(ctx); err != nil {
+		return dibs.Report{}, nil, err
 	}
 	workErr := s.work(ctx)
-	report, err := s.end(ctx, workErr)
+	report, next, err := s.end(ctx, workErr)
 	r.observe(Event{Kind: EventEnded, Job: j.Name, Trigger: report.Trigger, Run: runOrZero(report.Run), Counts: s.counts, Reason: s.reason})
-	return report, err
+	return report, next, err
 }
 
 // end writes how the run ended. Losing the race against a successor is not an
 // error of the caller's: the report then says lost.
-func (s *shift) end(ctx context.Context, workErr error) (dibs.Report, error) {
-	ctx, cancel := s.dbContext(ctx)
+func (s *shift) end(caller context.Context, workErr error) (dibs.Report, *dispatch.Fired, error) {
+	ctx, cancel := s.dbContext(caller)
 	defer cancel()
 	end := s.verdict(workErr)
 	report := dibs.Report{Trigger: s.trigger}
-	var err error
+	finish := dispatch.Finish{Run: s.run, End: end, Lock: dispatch.LockOf(&s.job.Job), Able: s.r.able(caller)}
 	if s.refused != nil {
 		report.Trigger = s.refusedTrigger()
-		err = s.r.dispatch.FinishRefused(ctx, s.run, end, report.Trigger)
-	} else {
-		err = s.r.dispatch.Finish(ctx, s.run, end)
+		finish.Trigger = &report.Trigger
 	}
+	finished, err := s.r.dispatch.End(ctx, finish)
 	run := s.run
-	run.State, run.Reason, run.Counts, run.Error = end.State, end.Reason, end.Counts, end.Error
+	run.State, run.Counts, run.Error = end.State, end.Counts, end.Error
+	run.Reason = finished.End.Reason
 	switch {
 	case errors.Is(err, dibs.ErrStaleFence), err != nil && s.isLost():
 		run.State, run.Reason = dibs.RunLost, dibs.ReasonLeaseLost
@@ -162,12 +168,12 @@ func (s *shift) end(ctx context.Context, workErr error) (dibs.Report, error) {
 	report.Run = &run
 	if s.refused != nil {
 		report.Run = nil
-		return report, errors.Join(s.refused, err)
+		return report, finished.Next, errors.Join(s.refused, err)
 	}
 	if run.State == dibs.RunLost {
-		return report, errors.Join(fmt.Errorf("run %s of %s: %w", run.ID, run.Job, dibs.ErrLeaseLost), workErr)
+		return report, finished.Next, errors.Join(fmt.Errorf("run %s of %s: %w", run.ID, run.Job, dibs.ErrLeaseLost), workErr)
 	}
-	return report, errors.Join(workErr, err)
+	return report, finished.Next, errors.Join(workErr, err)
 }
 
 // verdict is how the run ended, as far as this process knows.
@@ -186,6 +192,8 @@ func (s *shift) verdict(workErr error) dibs.RunEnd {
 		end.State, end.Reason, end.Error = dibs.RunFailed, dibs.ReasonError, workErr.Error()
 	case s.reason == dibs.ReasonStopped, s.reason == dibs.ReasonStopBy:
 		end.State = dibs.RunCancelled
+	case s.reason == dibs.ReasonDestination:
+		end.State = dibs.RunPartial
 	case bad == 0:
 		end.State = dibs.RunSucceeded
 	case c.Completed+c.AlreadyDone > 0:

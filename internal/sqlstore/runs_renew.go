@@ -41,10 +41,10 @@ func (s *Store) extendRun(ctx context.Context, tx *Tx, r dibs.RunRef, lease time
 		return renewed, err
 	}
 	err = tx.Query(ctx, read, Binds{"id": r.ID, "token": string(r.Token)}, func(rows *sql.Rows) error {
-		return rows.Scan(timeInto{&renewed.Run}, timeInto{&renewed.StopBy}, timeInto{&renewed.Now})
+		return rows.Scan(timeInto{&renewed.Ends}, timeInto{&renewed.StopBy}, timeInto{&renewed.Now})
 	})
-	if n == 0 {
-		renewed.Run = time.Time{}
+	if n > 0 {
+		renewed.Run = renewed.Ends
 	}
 	return renewed, err
 }

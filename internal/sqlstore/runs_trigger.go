@@ -27,6 +27,26 @@ func (s *Store) triggers(ctx context.Context, q querier, st Statement, b Binds) 
 	return list, err
 }
 
+// Trigger reads one trigger by its full ID, or [dibs.ErrNotFound].
+func (s *Store) Trigger(ctx context.Context, id string) (dibs.Trigger, error) {
+	st, err := s.own("trigger_list", "id")
+	if err != nil {
+		return dibs.Trigger{}, err
+	}
+	var list []dibs.Trigger
+	err = s.reading(ctx, "read trigger "+id, func() error {
+		list, err = s.triggers(ctx, s.db, st, Binds{"id": id, "limit": 1})
+		return err
+	})
+	switch {
+	case err != nil:
+		return dibs.Trigger{}, err
+	case len(list) == 0:
+		return dibs.Trigger{}, fmt.Errorf("read trigger %s: %w", id, dibs.ErrNotFound)
+	}
+	return list[0], nil
+}
+
 // ListTriggers lists triggers, newest first.
 func (s *Store) ListTriggers(ctx context.Context, f dibs.TriggerFilter) ([]dibs.Trigger, error) {
 	suffix := strings.TrimPrefix(f.Suffix, "…")

@@ -1,4 +1,4 @@
-SELECT (extract(epoch FROM lease_end) * 1000000)::bigint,
+SELECT (extract(epoch FROM CASE WHEN state = 'running' THEN lease_end END) * 1000000)::bigint,
        (extract(epoch FROM stop_by) * 1000000)::bigint,
        (extract(epoch FROM {clock}) * 1000000)::bigint
 FROM {schema}dibs_runs
