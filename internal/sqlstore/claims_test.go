@@ -53,14 +53,12 @@ func claimsOn(t testing.TB, s *sqlstore.Store, table dibs.Table) dibs.Claims {
 	return c
 }
 
-var tokens int
-
 // claim takes rows for a run; it must not fail.
 func claim(t testing.TB, c dibs.Claims, r dibs.Run, limit int, change ...func(*dibs.ClaimRequest)) dibs.Claimed {
 	t.Helper()
-	tokens++
+
 	request := dibs.ClaimRequest{
-		Run: r.Ref(), Token: dibs.ClaimToken(r.ID, tokens), Limit: limit, Lease: time.Minute,
+		Run: r.Ref(), Token: dibs.ClaimToken(r.ID, int(time.Now().UnixNano())), Limit: limit, Lease: time.Minute,
 		Scope: dibs.Scope{Lease: time.Minute},
 	}
 	for _, f := range change {
