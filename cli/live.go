@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/dibs-run/dibs"
 )
 
 // liveLine is the line at the bottom of a terminal that is written over. A nil
@@ -39,6 +42,36 @@ func (l *liveLine) clear() {
 	l.shown = false
 }
 
+// countDue counts once what is due, so that the live line can say what remains.
+// Others may take of it meanwhile: it is a hint, and nobody but a person at a
+// terminal waits for it.
+func (p *printer) countDue(ctx context.Context, store Store, works []*work) {
+	if p.live == nil {
+		return
+	}
+	now, err := store.Now(ctx)
+	if err != nil {
+		return // the run itself will say what is wrong
+	}
+	for _, w := range works {
+		t, ok := w.Source.(dibs.Table)
+		if !ok {
+			continue
+		}
+		claims, err := store.Claims(ctx, t)
+		if err != nil {
+			continue
+		}
+		scope, err := scopeOf(w, t, now, "")
+		if err != nil {
+			continue
+		}
+		if n, err := claims.Remaining(ctx, scope, dryDue); err == nil && n < dryDue {
+			p.due[w.Name] = n
+		}
+	}
+}
+
 // status is the live line's text: what is done, how fast, and what is left of
 // the lease. Called under mu.
 func (p *printer) status() string {
@@ -53,6 +86,9 @@ func (p *printer) status() string {
 		text := fmt.Sprintf("  %d/%d done", done, c.Selected)
 		if bad := c.Failed + c.Rejected + c.Uncertain + c.Held; bad > 0 {
 			text += fmt.Sprintf(", %d failed", bad)
+		}
+		if due := p.due[name]; due > done {
+			text += fmt.Sprintf(", %d remaining", due-done)
 		}
 		text += fmt.Sprintf("  %.1f/s", float64(done)/took.Seconds())
 		if !s.until.IsZero() {

@@ -27,6 +27,7 @@ type printer struct {
 	live   *liveLine
 	holder dibs.Holder
 	runs   map[string]*shown
+	due    map[string]int64 // rows due when the command began, for the live line
 }
 
 // shown is what the printer remembers of a running run.
@@ -46,7 +47,7 @@ type shown struct {
 func (a *app) newPrinter(works []*work, asJSON bool) *printer {
 	p := &printer{
 		out: a.out, json: asJSON, many: len(works) > 1, where: a.opened.url.String(),
-		works: map[string]*work{}, runs: map[string]*shown{},
+		works: map[string]*work{}, runs: map[string]*shown{}, due: map[string]int64{},
 		warned: slog.New(newLogHandler(a)),
 	}
 	for _, w := range works {

@@ -73,6 +73,9 @@ func (a *app) tick(ctx context.Context, names []string, f tickFlags) error {
 		return err
 	}
 	p.begin(r.Holder())
+	if f.key == "" {
+		p.countDue(ctx, store, works)
+	}
 	results := make([]result, len(works))
 	var group errgroup.Group
 	group.SetLimit(sideBySide)
