@@ -81,6 +81,9 @@ type Request struct {
 	// ExternalID is the caller's own identity of the request: a second one with
 	// the same is a duplicate.
 	ExternalID string
+	// Redo tells whether a slot or an identity whose newest run ended so may run
+	// again. Nil: only after a run that was lost.
+	Redo func(spent dibs.Run) bool
 	// Key narrows the trigger to one item.
 	Key  string
 	Kind dibs.RunKind

@@ -306,6 +306,9 @@ func (f *firing) again(ctx context.Context, runs []dibs.Run, spent *dibs.Run, sl
 	if err != nil || len(live) > 0 || spent == nil {
 		return false, "", err
 	}
+	if f.r.Redo != nil {
+		return f.r.Redo(*spent), redoReason(*spent), nil
+	}
 	latest, err := f.desk.SlotRuns(ctx, f.r.Job.Name, time.Time{})
 	if err != nil {
 		return false, "", err
@@ -323,6 +326,14 @@ func (f *firing) again(ctx context.Context, runs []dibs.Run, spent *dibs.Run, sl
 		}
 	}
 	return f.r.RetryDue && !newer && spent.State != dibs.RunRunning, dibs.ReasonRetryDue, nil
+}
+
+// redoReason is why a run that ended so is followed by another.
+func redoReason(spent dibs.Run) dibs.Reason {
+	if spent.State == dibs.RunLost {
+		return dibs.ReasonSlotLost
+	}
+	return dibs.ReasonRetryDue
 }
 
 func (f *firing) maxExpirations() int {
@@ -404,11 +415,15 @@ func (f *firing) external(ctx context.Context, t dibs.Trigger) error {
 	if err != nil {
 		return err
 	}
-	if spent == nil || spent.State != dibs.RunLost || f.held() || len(f.waiting) > 0 {
+	again := spent != nil && spent.State == dibs.RunLost && !f.held() && len(f.waiting) == 0
+	if f.r.Redo != nil {
+		again = spent != nil && spent.State != dibs.RunRunning && f.r.Redo(*spent)
+	}
+	if !again {
 		return f.duplicate(ctx, t, time.Time{}, owner, spent)
 	}
 	t.Origin, f.out.First = dibs.OriginRetry, spent.StartedAt
-	if err := f.retry(ctx, t, dibs.ReasonSlotLost); err != nil || f.out.Run == nil {
+	if err := f.retry(ctx, t, redoReason(*spent)); err != nil || f.out.Run == nil {
 		return err
 	}
 	owner.RunID = f.out.Run.ID // the identity's verdict is this run's from now on
