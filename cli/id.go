@@ -11,7 +11,7 @@ import (
 // suffixOf takes an id as people write it: whole, its end, or with the ellipsis
 // that short ids are shown with.
 func suffixOf(ref string) string {
-	return strings.ToLower(strings.TrimLeft(strings.TrimSpace(ref), "….")) // both signs of an ellipsis
+	return strings.ToLower(strings.TrimLeft(strings.TrimSpace(ref), "….")) // both ways to write an ellipsis
 }
 
 // findRun finds the run that a person means: @JOB is the job's last one, and
