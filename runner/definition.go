@@ -38,6 +38,10 @@ func describe(j *job) string {
 		line("one_shot", t.OneShot)
 		line("every", t.Every)
 	}
+	if j.Schedule != nil {
+		line("schedule", j.Schedule)
+		line("catch_up", j.CatchUp)
+	}
 	line("operation", j.Operation)
 	line("batch", j.Batch)
 	line("concurrency", j.Concurrency)

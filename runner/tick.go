@@ -190,6 +190,8 @@ func (s *shift) verdict(workErr error) dibs.RunEnd {
 		end.State, end.Reason = dibs.RunCancelled, s.refused.reason()
 	case workErr != nil:
 		end.State, end.Reason, end.Error = dibs.RunFailed, dibs.ReasonError, workErr.Error()
+	case s.claims == nil && c.Completed+c.AlreadyDone > 0: // the whole run is done, whatever it was told meanwhile
+		end.State, end.Reason = dibs.RunSucceeded, ""
 	case s.reason == dibs.ReasonStopped, s.reason == dibs.ReasonStopBy:
 		end.State = dibs.RunCancelled
 	case s.reason == dibs.ReasonDestination:
