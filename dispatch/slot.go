@@ -417,13 +417,22 @@ func (f *firing) external(ctx context.Context, t dibs.Trigger) error {
 	}
 	again := spent != nil && spent.State == dibs.RunLost && !f.held() && len(f.waiting) == 0
 	if f.r.Redo != nil {
-		again = spent != nil && spent.State != dibs.RunRunning && f.r.Redo(*spent)
+		switch {
+		case spent != nil:
+			again = spent.State != dibs.RunRunning && f.r.Redo(*spent)
+		default: // nothing was run: the first request stood back, or waits
+			again = owner.Decision != dibs.DecisionStarted && owner.Decision != dibs.DecisionWaiting
+		}
 	}
 	if !again {
 		return f.duplicate(ctx, t, time.Time{}, owner, spent)
 	}
-	t.Origin, f.out.First = dibs.OriginRetry, spent.StartedAt
-	if err := f.retry(ctx, t, redoReason(*spent)); err != nil || f.out.Run == nil {
+	why := dibs.ReasonRetryDue
+	if spent != nil {
+		f.out.First, why = spent.StartedAt, redoReason(*spent)
+	}
+	t.Origin = dibs.OriginRetry
+	if err := f.retry(ctx, t, why); err != nil || f.out.Run == nil {
 		return err
 	}
 	owner.RunID = f.out.Run.ID // the identity's verdict is this run's from now on
