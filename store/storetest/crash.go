@@ -28,7 +28,9 @@ type process struct {
 // crashRows is the number of rows of each scenario.
 const crashRows = 4
 
-func operations() []operation {
+func operations() []operation { return append(claimOperations(), runOperations()...) }
+
+func claimOperations() []operation {
 	return []operation{
 		{"claim", func(s *scene) func(context.Context, process) error {
 			return claimFor(s, s.begin(), nil)
@@ -72,6 +74,11 @@ func operations() []operation {
 			got := s.claim(r, 3).Items
 			return settleFor(r, append(completedIn(lease, r, got[:2]...), failed(r, got[2], lease, "poison")))
 		}},
+	}
+}
+
+func runOperations() []operation {
+	return []operation{
 		{"start", func(s *scene) func(context.Context, process) error {
 			r := s.newRun("")
 			r.Job = "job " + r.ID
@@ -174,15 +181,24 @@ func crashEverywhere(b *bundle, op operation) {
 		b.Fatalf("only these statements reached the database: %q", statements)
 	}
 	for n := 1; n <= len(statements); n++ {
-		for _, m := range []Moment{Before, After} {
-			what := fmt.Sprintf("%s %s", []string{"before", "after"}[m], brief(n, statements[n-1]))
+		text := brief(n, statements[n-1])
+		strike := func(what string, m Moment, end ending) {
 			s, do := again()
-			crash(s, "died "+what, faults, p, n, m, do)
-			s, do = again()
-			cut(s, "cut "+what, faults, p, n, m, do)
+			end(s, what+text, faults, p, n, m, do)
+		}
+		// To the database, the end before a statement is the end after the one
+		// before; only of a COMMIT the two differ.
+		strike("died before ", Before, crash)
+		strike("cut after ", After, cut)
+		if isCommit(statements[n-1]) {
+			strike("died after ", After, crash)
+			strike("cut before ", Before, cut)
 		}
 	}
 }
+
+// ending is what happens around a statement.
+type ending func(s *scene, what string, faults *Faults, p process, n int, m Moment, do func(context.Context, process) error)
 
 // crash is the end of the process: no statement comes after.
 func crash(s *scene, what string, faults *Faults, p process, n int, m Moment, do func(context.Context, process) error) {

@@ -36,7 +36,7 @@ func History(t *testing.T, c Config) {
 const (
 	historyRows    = 5
 	historyWorkers = 3
-	historySteps   = 20
+	historySteps   = 12
 )
 
 // oneHistory starts with fresh rows and draws its steps.

@@ -75,7 +75,7 @@ func (b *bundle) inserts(from, to int) (longest time.Duration) {
 // each other's way lose no lease and end no loop.
 func CaseB67(t *testing.T, c Config) {
 	c.one(t, func(b *bundle) {
-		const rows, workers, rounds = 60, 3, 40
+		const rows, workers, rounds = 40, 3, 20
 		b.full(rows)
 		ctx, stop := context.WithTimeout(b.Context(), 2*wait)
 		defer stop()
@@ -112,7 +112,7 @@ func CaseB67(t *testing.T, c Config) {
 // beatingWorker claims, renews what it holds from another goroutine, and settles.
 func (b *bundle) beatingWorker(ctx context.Context, r dibs.Run, rounds int) {
 	for range rounds {
-		got, err := b.claims.Claim(ctx, b.request(r, 10))
+		got, err := b.claims.Claim(ctx, b.request(r, 8))
 		if err != nil {
 			b.Errorf("claiming ended: %v", err)
 			return

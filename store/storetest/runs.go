@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/dibs-run/dibs"
 )
 
@@ -21,6 +23,9 @@ func runChecks() []check {
 		{"a refused decision leaves nothing", refusedDecision},
 		{"expired runs are listed, live ones are not", expiredList},
 		{"a run's lease ends no later than its time to stop by", startStopBy},
+		{"a run reads back as written", runReadsBack},
+		{"a waiting trigger waits for anybody", waitingTriggers},
+		{"human acts are on record", audits},
 	}
 }
 
@@ -278,4 +283,71 @@ func startStopBy(b *bundle) {
 	}
 	b.near("lease left", run.Lease.Sub(now), 5*time.Minute)
 	b.end(r)
+}
+
+func runReadsBack(b *bundle) {
+	want := b.newRun("reads back é")
+	want.Slot, want.Key, want.Definition = time.Date(2026, 11, 29, 3, 0, 0, 123456000, time.UTC), "a/b", "hash"
+	want.Recovers, want.Previous = "run_old", "lost:run_old"
+	b.decide(want.Job, func(ctx context.Context, d dibs.Desk) error { return startOn(ctx, d, &want) })
+	have, err := b.store.Run(b.Context(), want.ID)
+	b.must("read the run", err)
+	if diff := cmp.Diff(want, have); diff != "" {
+		b.Errorf("the run reads back differently:\n%s", diff)
+	}
+	code := 3
+	end := dibs.RunEnd{Run: want.Ref(), State: dibs.RunFailed, Reason: dibs.ReasonError, ExitCode: &code, Error: "e", Output: "o",
+		Counts: dibs.Counts{Selected: 8, Completed: 1, AlreadyDone: 1, Failed: 1, Rejected: 1, Uncertain: 1, Held: 1, Released: 1, Lost: 1, Remaining: 9}}
+	b.decide(want.Job, func(ctx context.Context, d dibs.Desk) error { return d.EndRun(ctx, end) })
+	have, err = b.store.Run(b.Context(), want.ID)
+	b.must("read the run", err)
+	if have.State != end.State || have.Reason != end.Reason || have.Counts != end.Counts || have.ExitCode == nil || *have.ExitCode != code ||
+		have.Error != "e" || have.Output != "o" || have.EndedAt.IsZero() {
+		b.Errorf("the end reads back as %+v", have)
+	}
+	list, err := b.store.ListRuns(b.Context(), dibs.RunFilter{Suffix: want.ID[len(want.ID)-8:], State: dibs.RunFailed, Limit: 5})
+	if err != nil || len(list) != 1 || list[0].ID != want.ID {
+		b.Errorf("by suffix: %+v, %v", list, err)
+	}
+}
+
+func waitingTriggers(b *bundle) {
+	job := "waits " + b.newRun("x").ID
+	var ids []string
+	for range 3 {
+		id, err := dibs.NewTriggerID()
+		b.must("name a trigger", err)
+		ids = append(ids, id)
+		b.must("leave a trigger", b.store.AddTrigger(b.Context(), dibs.Trigger{ID: id, Job: job, Lock: job, Origin: dibs.OriginAPI,
+			Decision: dibs.DecisionWaiting, Reason: dibs.ReasonNobody, Executor: "any", Key: "k/1", By: "me", Why: "é"}))
+	}
+	b.decide(job, func(ctx context.Context, d dibs.Desk) error {
+		waiting, err := d.Waiting(ctx)
+		if err != nil || len(waiting) != 3 || waiting[0].ID != ids[0] || waiting[2].ID != ids[2] || waiting[0].Key != "k/1" || waiting[0].Why != "é" {
+			b.Errorf("waiting: %+v, %v", waiting, err)
+			return err
+		}
+		first := waiting[0]
+		first.Decision, first.Reason = dibs.DecisionStarted, dibs.ReasonFree
+		return d.PutTrigger(ctx, first)
+	})
+	b.decide(job, func(ctx context.Context, d dibs.Desk) error {
+		if waiting, err := d.Waiting(ctx); err != nil || len(waiting) != 2 {
+			b.Errorf("then waiting: %+v, %v", waiting, err)
+		}
+		return nil
+	})
+}
+
+func audits(b *bundle) {
+	want := dibs.AuditRecord{By: "me@here", What: "free", Job: "j", Object: "row é", Before: "a", After: "b", Why: "because"}
+	b.must("record", b.store.Audit(b.Context(), want))
+	list, err := b.store.ListAudit(b.Context(), 1)
+	if err != nil || len(list) != 1 || list[0].At.IsZero() {
+		b.Fatalf("listed %+v, %v", list, err)
+	}
+	list[0].At = time.Time{}
+	if list[0] != want {
+		b.Errorf("reads back as %+v", list[0])
+	}
 }
