@@ -17,6 +17,9 @@ const (
 	triedRows  = 10
 	triedTimes = 3
 	triedPause = 150 * time.Millisecond
+	// triedFor bounds all of it: a lock of somebody else's that a settle waits
+	// for would be waited for without end.
+	triedFor = 20 * time.Second
 )
 
 // effect claims and settles some due rows in a transaction that is rolled back,
@@ -25,6 +28,9 @@ func (k *checker) effect(ctx context.Context) error {
 	if k.denied {
 		return nil // said already
 	}
+	asked := ctx
+	ctx, cancel := context.WithTimeout(ctx, triedFor)
+	defer cancel()
 	for n := 1; ; n++ {
 		t := trial{checker: k}
 		err := k.store.InTx(ctx, "try a claim on table "+k.m.Table.String(), func(ctx context.Context, tx *Tx) error {
@@ -34,6 +40,10 @@ func (k *checker) effect(ctx context.Context) error {
 			}
 			return errUndo
 		})
+		if ctx.Err() != nil && asked.Err() == nil {
+			k.add(Doubtful, "locked", fmt.Sprintf("a claim that was tried did not end within %s", triedFor), "it waited for a lock that somebody else keeps", "find the transaction that stays open")
+			return nil
+		}
 		if !errors.Is(err, errUndo) {
 			if refused := k.refusedClaim(ctx, err); refused != "" {
 				k.add(Wrong, "claim_refused", "the database refuses a claim: "+refused, "nothing can be claimed", k.suspicion("correct what it names"))
@@ -45,7 +55,7 @@ func (k *checker) effect(ctx context.Context) error {
 			continue // rows that others have locked right now are passed over
 		}
 		k.verdict(t)
-		return ctx.Err()
+		return asked.Err()
 	}
 }
 
@@ -82,7 +92,7 @@ func (k *checker) verdict(t trial) {
 	case len(k.suspects) > 0:
 		k.add(Wrong, "swallowed", fmt.Sprintf("of %d due rows a claim gets %d", t.due, t.claimed), "the others are seen but can never be claimed", k.suspicion(""))
 	default:
-		k.add(Noted, "locked", fmt.Sprintf("of %d due rows %d are locked by others right now", t.due, t.due-t.claimed), "a claim passes over them", "")
+		k.add(Noted, "locked", fmt.Sprintf("of %d due rows %d locked by others right now", t.due, t.due-t.claimed), "a claim passes over them", "")
 	}
 }
 

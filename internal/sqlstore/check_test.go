@@ -306,3 +306,33 @@ func withUser(t *testing.T, address, name, password string) string {
 	u.User = url.UserPassword(name, password)
 	return u.String()
 }
+
+func TestCheckQuotesNames(t *testing.T) {
+	onAll(t, func(t *testing.T, s *sqlstore.Store) {
+		q := s.Dialect().Quote
+		stamp := map[string]string{"sqlite": "INTEGER", "postgres": "TIMESTAMPTZ", "mysql": "DATETIME(6)"}[s.Dialect().Name]
+		execute(t, s, "CREATE TABLE "+q("My-Or.der")+" ("+q("User")+" VARCHAR(40) NOT NULL PRIMARY KEY, "+q("order")+" VARCHAR(20) NOT NULL DEFAULT 'IDLE', "+q("it's")+" "+stamp+" NULL)")
+		execute(t, s, "INSERT INTO "+q("My-Or.der")+" ("+q("User")+") VALUES ('a')")
+		odd := dibs.Table{Name: "My-Or.der", Key: "User", Every: dibs.Always, Columns: dibs.Columns{Status: "order", StartedAt: "it's"}}
+		wantFinding(t, s, odd, "claim", sqlstore.Fine, "1 due row")
+		wantFinding(t, s, odd, "index", sqlstore.Noted, "order, it's")
+	})
+}
+
+func TestCheckTellsLockedRowsFromSwallowedUpdates(t *testing.T) {
+	for _, kind := range []string{"postgres", "mysql"} {
+		t.Run(kind, func(t *testing.T) {
+			onServer(t, kind, func(t *testing.T, s *sqlstore.Store, _ string) {
+				tx, err := s.DB().BeginTx(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = tx.Rollback() }()
+				if _, err := tx.ExecContext(t.Context(), "UPDATE acct SET note = 'mine' WHERE id = 'b'"); err != nil {
+					t.Fatal(err)
+				}
+				wantFinding(t, s, checkedTable, "locked", sqlstore.Noted, "of 3 due rows 1 locked")
+			})
+		})
+	}
+}
