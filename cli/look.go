@@ -145,15 +145,15 @@ func (f *listFlags) check() error {
 }
 
 // oneOf refuses a word that is none of a list.
-func oneOf[S ~string](flag, word string, words ...S) error {
+func oneOf[W, S ~string](flag string, word W, words ...S) error {
 	var names []string
 	for _, w := range words {
-		if word == string(w) {
+		if string(word) == string(w) {
 			return nil
 		}
 		names = append(names, string(w))
 	}
-	return usageError("%s %s: use one of %s", flag, visible(word), strings.Join(names, ", "))
+	return usageError("%s %s: use one of %s", flag, visible(string(word)), strings.Join(names, ", "))
 }
 
 // more says that a list was cut.

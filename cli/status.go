@@ -34,24 +34,24 @@ func (a *app) statusCommand() *cobra.Command {
 	})
 }
 
-// health is how a job is.
-type health string
+// condition is how a job is.
+type condition string
 
 // The kinds of health, from the gravest.
 const (
-	needsYou health = "needs_you"
-	watch    health = "watch"
-	well     health = "ok"
-	paused   health = "paused"
+	needsYou condition = "needs_you"
+	watch    condition = "watch"
+	well     condition = "ok"
+	paused   condition = "paused"
 )
 
 var healths = [...]struct {
-	health health
+	health condition
 	mark   string
 	tone   tone
 }{{needsYou, "!!", bad}, {watch, "~", warn}, {well, "ok", good}, {paused, "--", faint}}
 
-func (h health) rank() int {
+func (h condition) rank() int {
 	for i, one := range healths {
 		if one.health == h {
 			return i
@@ -63,16 +63,16 @@ func (h health) rank() int {
 // statusLine is one remark about a job.
 type statusLine struct {
 	// Kind names the remark for programs.
-	Kind    string `json:"kind"`
-	Health  health `json:"health"`
-	Text    string `json:"text"`
-	Command string `json:"command,omitempty"`
+	Kind    string    `json:"kind"`
+	Health  condition `json:"health"`
+	Text    string    `json:"text"`
+	Command string    `json:"command,omitempty"`
 }
 
 // jobStatus is how one job is.
 type jobStatus struct {
-	Job    string `json:"job"`
-	Health health `json:"health"`
+	Job    string    `json:"job"`
+	Health condition `json:"health"`
 	// Defined tells whether this program's file or code has the job.
 	Defined bool `json:"defined"`
 	// State is what the database knows of the job; absent before its first run.
@@ -230,7 +230,7 @@ func (l *look) gather(ctx context.Context, list []jobLook) error {
 
 // statusHead names the database and sums up.
 func (a *app) statusHead(l *look, r statusReport) {
-	count := map[health]int{}
+	count := map[condition]int{}
 	for _, j := range r.Jobs {
 		count[j.Health]++
 	}

@@ -34,7 +34,7 @@ type gathering struct {
 }
 
 // remark adds a line; the gravest decides the job's health.
-func (g *gathering) remark(kind string, h health, command, format string, args ...any) {
+func (g *gathering) remark(kind string, h condition, command, format string, args ...any) {
 	if command != "" {
 		command = g.app.program.Name + " " + command
 	}
