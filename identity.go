@@ -125,11 +125,10 @@ func (p identityPart) column() bool {
 type Subject struct {
 	Job, Operation string
 	Key            Key
-	// Cycle is 0 when the row has none.
-	Cycle   int64
-	Slot    time.Time
-	Trigger string
-	Payload json.RawMessage
+	Cycle          int64
+	Slot           time.Time
+	Trigger        string
+	Payload        json.RawMessage
 }
 
 // WorkID names the business action. An empty or NULL part is refused: it would
@@ -204,9 +203,7 @@ func (s Subject) field(name string) string {
 	case "trigger":
 		return s.Trigger
 	case "cycle":
-		if s.Cycle != 0 {
-			return strconv.FormatInt(s.Cycle, 10)
-		}
+		return strconv.FormatInt(s.Cycle, 10)
 	case "slot or trigger":
 		if slot == "" {
 			return s.Trigger

@@ -43,6 +43,16 @@ func describe(j *job) string {
 		line("catch_up", j.CatchUp)
 	}
 	line("operation", j.Operation)
+	if j.Identity != "" {
+		line("identity", j.Identity)
+	}
+	if j.ReceiptRequired {
+		line("receipt", "required")
+	}
+	if j.ledger {
+		line("lookup_after", j.lookupAfter)
+		line("valid_for", j.Idempotency.ValidFor)
+	}
 	line("batch", j.Batch)
 	line("concurrency", j.Concurrency)
 	line("lease", j.timing.lease)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"strconv"
 	"time"
 
 	"github.com/dibs-run/dibs"
@@ -13,14 +12,18 @@ import (
 
 // handOut starts handlers for queued items while slots are free. An item whose
 // lease we no longer believe in is not started.
-func (s *shift) handOut(handlers context.Context) {
+func (s *shift) handOut(handlers context.Context) error {
+	if s.claims != nil && s.job.ledger {
+		return s.handOutIntended(handlers)
+	}
 	for s.slots < s.job.Concurrency {
 		unit := s.nextUnit()
 		if len(unit) == 0 {
-			return
+			return nil
 		}
 		s.startUnit(handlers, unit)
 	}
+	return nil
 }
 
 // nextUnit takes from the queue what one handler call gets: one item, or, for a
@@ -161,19 +164,19 @@ func (s *shift) item(it *inHand, cancel context.CancelCauseFunc) (dibs.Item, err
 	if h.Problem != "" {
 		return item, fmt.Errorf("the row could not be read: %s", h.Problem)
 	}
-	id, err := s.job.workID(h.Key, s.lastPart(h))
+	if s.claims == nil {
+		id, err := s.job.workID(h.Key, s.lastPart())
+		item.WorkID = id
+		return item, err
+	}
+	id, err := s.workID(h)
 	item.WorkID = id
-	return item, err
+	return item.WithTx(s.itemTx(it, id)), err
 }
 
-// lastPart is what tells one action of a row from the next: its cycle; for rows
-// without one the slot or the trigger; nothing for one-shot rows.
-func (s *shift) lastPart(h dibs.Held) string {
+// lastPart is what tells one action of a job without rows from the next.
+func (s *shift) lastPart() string {
 	switch {
-	case s.claims != nil && s.job.table.OneShot:
-		return ""
-	case s.claims != nil && !s.claims.TwoColumn():
-		return strconv.FormatInt(h.Cycle, 10)
 	case !s.run.Slot.IsZero():
 		return s.run.Slot.UTC().Format(time.RFC3339)
 	case s.trigger.ExternalID != "":

@@ -36,7 +36,7 @@ func (s *shift) heartbeat(ctx context.Context) error {
 // deadline. A failed beat stops nothing while lease is left; false asks for
 // another try soon.
 func (s *shift) renew(ctx context.Context) bool {
-	items, held := s.renewable()
+	items, held, effects := s.renewable()
 	limit := s.job.timing.beat
 	s.mu.Lock()
 	limit = max(min(limit, s.believe.monotonic(time.Now())), 100*time.Millisecond)
@@ -44,7 +44,7 @@ func (s *shift) renew(ctx context.Context) bool {
 	callCtx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	sent := time.Now()
-	got, err := s.callRenew(callCtx, held)
+	got, err := s.callRenew(callCtx, held, effects)
 	if ctx.Err() != nil {
 		return true
 	}
@@ -57,26 +57,30 @@ func (s *shift) renew(ctx context.Context) bool {
 	return true
 }
 
-func (s *shift) callRenew(ctx context.Context, held []dibs.Held) (dibs.Renewed, error) {
+func (s *shift) callRenew(ctx context.Context, held []dibs.Held, effects []dibs.EffectRef) (dibs.Renewed, error) {
 	if s.claims == nil {
 		return s.r.store.RenewRun(ctx, s.run.Ref(), s.job.timing.lease)
 	}
-	return s.claims.Renew(ctx, dibs.RenewRequest{Run: s.run.Ref(), Lease: s.job.timing.lease, Items: held})
+	return s.claims.Renew(ctx, dibs.RenewRequest{Run: s.run.Ref(), Lease: s.job.timing.lease, Items: held, Effects: effects})
 }
 
 // renewable lists the rows to renew: everything in hand that is not lost.
-func (s *shift) renewable() ([]*inHand, []dibs.Held) {
+func (s *shift) renewable() ([]*inHand, []dibs.Held, []dibs.EffectRef) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var effects []dibs.EffectRef // of jobs that have them
 	items := make([]*inHand, 0, len(s.hand))
 	held := make([]dibs.Held, 0, len(s.hand))
 	for _, it := range s.hand {
 		if it.stage != gone && it.stage != settling {
 			items = append(items, it)
 			held = append(held, it.held)
+			if s.job.ledger {
+				effects = append(effects, it.effectRef())
+			}
 		}
 	}
-	return items, held
+	return items, held, effects
 }
 
 // renewed moves the local deadlines, and cancels what was refused.

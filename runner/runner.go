@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/dibs-run/dibs"
@@ -62,8 +63,13 @@ type job struct {
 	dibs.Job
 	table  *dibs.Table // nil: the run itself is the one item
 	timing timing
-	text   string
-	hash   string
+	// ledger is true when the job's effects are kept.
+	ledger      bool
+	lookupAfter time.Duration
+	identity    dibs.Identity
+
+	text string
+	hash string
 
 	mu     sync.Mutex
 	claims dibs.Claims // opened at first use
@@ -103,6 +109,7 @@ func New(c Config) (*Runner, error) {
 		}
 		r.jobs[name], r.jobs[j.Name] = j, j
 		r.order = append(r.order, name)
+		r.warnIdentity(j)
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
@@ -143,6 +150,9 @@ func (r *Runner) open(ctx context.Context, j *job) (dibs.Claims, error) {
 	if err != nil {
 		return nil, fmt.Errorf("job %s: %w", j.Name, err)
 	}
+	if err := j.settleIdentity(claims.TwoColumn()); err != nil {
+		return nil, err
+	}
 	j.claims = claims
 	return claims, nil
 }
@@ -171,6 +181,7 @@ func newJob(d dibs.Job, host string) (*job, error) {
 	}
 	j.timing = timing
 	faults = append(faults, j.validate()...)
+	faults = append(faults, j.validateEffects()...)
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
@@ -191,12 +202,6 @@ func (j *job) validate() []error {
 		fault("overlap", "not chosen", "choose skip (the next slot covers the work), queue (every trigger counts), coalesce (one more run covers all that arrived), replace (only the newest matters) or allow (rows exclude one another)")
 	case !policy.Supports(j.Overlap):
 		fault("overlap", fmt.Sprintf("%q is not a policy of this version", j.Overlap), "choose skip, queue, coalesce, replace or allow")
-	}
-	switch {
-	case j.OnUncertain == "" && j.table != nil:
-		fault("on_uncertain", "not chosen", "choose replay if running an item again is harmless")
-	case j.OnUncertain != "" && j.OnUncertain != dibs.Replay:
-		fault("on_uncertain", fmt.Sprintf("%q is not a choice of this version", j.OnUncertain), "choose replay")
 	}
 	if (j.Handle == nil) == (j.HandleBatch == nil) {
 		fault("handler", "want exactly one of Handle and HandleBatch", "set one of them")

@@ -14,24 +14,37 @@ import (
 // take receives a handler's answer and makes settlements of it.
 func (s *shift) take(a answer) {
 	s.slots--
-	for i, it := range a.items {
-		s.conclude(it, a.results[i], a.work[i], a.took)
-	}
+	s.takeAnswer(a)
 	for { // whatever else has arrived goes into the same flush
 		select {
 		case more := <-s.results:
 			s.slots--
-			for i, it := range more.items {
-				s.conclude(it, more.results[i], more.work[i], more.took)
-			}
+			s.takeAnswer(more)
 		default:
 			return
 		}
 	}
 }
 
+func (s *shift) takeAnswer(a answer) {
+	if a.looked != nil {
+		s.takeLooked(a)
+		return
+	}
+	for i, it := range a.items {
+		s.conclude(it, a.results[i], a.work[i], a.took)
+	}
+}
+
 // conclude turns one result into a settlement.
 func (s *shift) conclude(it *inHand, res dibs.Result, work string, took time.Duration) {
+	if it.done != nil {
+		s.concludeTx(it, res)
+		return
+	}
+	if s.job.ReceiptRequired && res.Err == nil && res.Receipt.ID == "" {
+		res.Err = errNoReceipt
+	}
 	v := s.verdictOf(res.Err)
 	text := ""
 	if res.Err != nil {
@@ -42,25 +55,65 @@ func (s *shift) conclude(it *inHand, res dibs.Result, work string, took time.Dur
 		return
 	}
 	st := s.settlement(it, v.Outcome, text)
-	st.Change = policy.Change(v.Outcome, v, s.row(it), roll(), text)
-	st.Record.WorkID, st.Record.Took = work, took
-	st.Record.ReceiptID = res.Receipt.ID
-	s.judge(v)
-	if len(res.Receipt.Evidence) > 0 {
-		evidence, err := json.Marshal(res.Receipt.Evidence)
-		if err == nil { // a map of strings always marshals
-			st.Record.Evidence = evidence
-		}
+	if v.Outcome == dibs.OutcomeUncertain {
+		st.Change = policy.Uncertain(s.row(it), s.job.lookupAfter, true, text)
+	} else {
+		st.Change = policy.Change(v.Outcome, v, s.row(it), roll(), text)
 	}
+	st.Record.WorkID, st.Record.Took = work, took
+	s.judge(v)
+	unknown := dibs.VerdictOf(res.Err).Outcome == dibs.OutcomeUncertain
+	switch {
+	case errors.Is(res.Err, errNoReceipt):
+		st.Record.Reason = dibs.ReasonNoReceipt
+	case v.Outcome == dibs.OutcomeHeld:
+		st.Record.Reason = dibs.ReasonHold
+	}
+	st.Record.ReceiptID, st.Record.Evidence = receiptFields(res.Receipt)
+	s.withEffect(it, &st, unknown)
 	s.wait(it, st)
 }
 
+// concludeAs settles an item whose handler was not called, with an outcome that
+// says why.
+func (s *shift) concludeAs(it *inHand, o dibs.Outcome, res dibs.Result, work string, why dibs.Reason) {
+	text := ""
+	if res.Err != nil {
+		text = res.Err.Error()
+	}
+	st := s.settlement(it, o, text)
+	st.Change = policy.Change(o, dibs.Verdict{Outcome: o}, s.row(it), roll(), text)
+	st.Record.WorkID, st.Record.Reason = work, why
+	st.Record.ReceiptID, st.Record.Evidence = receiptFields(res.Receipt)
+	s.withEffect(it, &st, false)
+	s.wait(it, st)
+}
+
+// receiptFields are a receipt as records keep it.
+func receiptFields(r dibs.Receipt) (string, json.RawMessage) {
+	if len(r.Evidence) == 0 {
+		return r.ID, nil
+	}
+	evidence, err := json.Marshal(r.Evidence)
+	if err != nil { // a map of strings always marshals
+		return r.ID, nil
+	}
+	return r.ID, evidence
+}
+
 // verdictOf reads a handler's error under the job's choice for unknown
-// outcomes: under replay, unknown is a plain failure.
+// outcomes: under replay, unknown is a plain failure; under hold, a person
+// decides.
 func (s *shift) verdictOf(err error) dibs.Verdict {
 	v := dibs.VerdictOf(err)
-	if v.Outcome == dibs.OutcomeUncertain && (s.claims == nil || s.job.OnUncertain == dibs.Replay) {
+	if v.Outcome != dibs.OutcomeUncertain {
+		return v
+	}
+	switch {
+	case s.claims == nil || s.job.OnUncertain == dibs.Replay:
 		v.Outcome = dibs.OutcomeFailed
+	case s.job.OnUncertain == dibs.Hold:
+		v.Outcome = dibs.OutcomeHeld
 	}
 	return v
 }
@@ -109,6 +162,7 @@ func (s *shift) giveBack(it *inHand, why dibs.Reason) {
 	st := s.settlement(it, dibs.OutcomeReleased, "")
 	st.Change = dibs.RowChange{Restore: true}
 	st.Record.Reason = why
+	s.withEffect(it, &st, false)
 	s.wait(it, st)
 }
 
@@ -204,6 +258,9 @@ func (s *shift) settled(items []*inHand, settlements []dibs.Settlement, got []di
 		case got[i].Late || !got[i].OK:
 			s.loseLocked(it)
 		default:
+			if got[i].EffectLost {
+				s.r.log.Warn("an item's effect was no longer this run's: its state is left to whoever has it", "job", s.job.Name, "run", s.run.ID, "key", it.held.Key.String(), "work_id", st.Record.WorkID)
+			}
 			s.count(it, st.Outcome)
 			s.position = it.held.Key.String()
 			events = append(events, Event{

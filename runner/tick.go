@@ -116,7 +116,7 @@ func (r *Runner) sweepTable(ctx context.Context, j *job, claims dibs.Claims) err
 	if n := swept.IdleWithoutDue; n > 0 {
 		r.log.InfoContext(ctx, "idle rows without a due time are due now", "job", j.Name, "rows", n)
 	}
-	return nil
+	return r.sweepEffects(ctx, j)
 }
 
 func runOrZero(r *dibs.Run) dibs.Run {
