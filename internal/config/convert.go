@@ -30,6 +30,15 @@ func (j *Job) Dibs() (dibs.Job, error) {
 		Definition:  j.Definition,
 		Labels:      j.Labels,
 		Owner:       j.Owner,
+		Early:       time.Duration(j.Early),
+		QueueLimit:  j.QueueLimit,
+		RunOn:       j.RunOn,
+		Breaker:     j.Breaker,
+		PerHost:     j.PerHost,
+		NotWithin:   time.Duration(j.NotWithin),
+	}
+	if c := j.CatchUp; c != nil {
+		out.CatchUp = dibs.CatchUp{Mode: c.Mode, Limit: c.Limit, Window: time.Duration(c.Window)}
 	}
 	if j.schedule != nil { // a nil of its type would not be nil any more
 		out.Schedule = j.schedule

@@ -43,6 +43,12 @@ func (d *decoder) value(n *node, v reflect.Value, path string, tag reflect.Struc
 			into.Cron, _ = d.given(n, path)
 			return
 		}
+	case *CatchUp:
+		if n.kind == scalar {
+			mode, _ := v.Type().FieldByName("Mode")
+			d.word(n, v.FieldByIndex(mode.Index), path, mode.Tag)
+			return
+		}
 	case *Names:
 		if n.kind == scalar {
 			if text, ok := d.given(n, path); ok {

@@ -131,6 +131,13 @@ func refine(s *jsonschema.Schema, t reflect.Type) {
 			prop = orReference(prop)
 		case f.Type.Kind() == reflect.Bool:
 			prop = orReference(prop)
+		case f.Type == reflect.TypeFor[*CatchUp]():
+			mode, _ := reflect.TypeFor[CatchUp]().FieldByName("Mode")
+			words := &jsonschema.Schema{Type: "string"}
+			for _, w := range acceptedWords(mode.Tag) {
+				words.Enum = append(words.Enum, w)
+			}
+			prop = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{orReference(words), {Ref: prop.Ref}}}
 		case f.Type == reflect.TypeFor[*Schedule]():
 			prop = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, {Ref: prop.Ref}}}
 		}
@@ -220,7 +227,7 @@ func TestSchemaJudgesAsTheDecoderDoes(t *testing.T) {
 		"colour: red", "jobs: {a: {overlap: quue}}", "jobs: {a: {lease: 60}}", "jobs: {a: {lease: -5s}}",
 		"jobs: {a: {lease: soon}}", "jobs: {a: {batch: 0}}", "jobs: {a: {batch: \"10\"}}", "jobs: {a: {retry: {backoff: 5s}}}",
 		"jobs: {a: {handler: {exec: ls}}}", "jobs: {a: {source: {table: t}}}", "jobs: {a: {lookup: {}}}",
-		"jobs: {a: {handler: {http: {url: x, id: id}}}}", "jobs: {a: {fail_when: often}}", "jobs: {a: {overlap: queue}}",
+		"jobs: {a: {handler: {http: {url: x, id: id}}}}", "jobs: {a: {fail_when: often}}", "jobs: {a: {on_uncertain: hold}}",
 		"jobs: {a: {source: {table: t, key: [], one_shot: 1}}}", "jobs: {a: {handler: {http: {url: x, status: {done: [7]}}}}}",
 	} {
 		path := filepath.Join(t.TempDir(), "x.yaml")
@@ -323,6 +330,8 @@ func valueKind(f reflect.StructField) string {
 		return "`any`, `all`, `N%`"
 	case reflect.TypeFor[Names]():
 		return "text or list"
+	case reflect.TypeFor[CatchUp]():
+		return "a word, or a mapping"
 	case reflect.TypeFor[Schedule]():
 		return "text or mapping"
 	}

@@ -28,7 +28,7 @@ type document struct {
 // Settings are the fields that defaults: may hold too.
 type Settings struct {
 	TimeZone    string           `yaml:"time_zone" doc:"IANA name of the zone in which cron fields are read, or UTC. Required with a cron schedule that does not name one itself (CRON_TZ=)."`
-	Overlap     dibs.Overlap     `yaml:"overlap" enum:"skip,queue,coalesce,replace,allow" later:"queue,coalesce,replace" doc:"What happens to a trigger that arrives while a run has the lock. Required, here or in defaults."`
+	Overlap     dibs.Overlap     `yaml:"overlap" enum:"skip,queue,coalesce,replace,allow" doc:"What happens to a trigger that arrives while a run has the lock. Required, here or in defaults."`
 	OnUncertain dibs.OnUncertain `yaml:"on_uncertain" enum:"replay,lookup,hold" later:"lookup,hold" doc:"What happens to an item whose earlier attempt began and left no outcome. Required, here or in defaults. replay: the handler is idempotent, run it again."`
 	Batch       int              `yaml:"batch" min:"1" doc:"The most rows that one claim takes. Default 100."`
 	Concurrency int              `yaml:"concurrency" min:"1" doc:"Handlers running at once. Default 1."`
@@ -39,6 +39,11 @@ type Settings struct {
 	MaxItems    int              `yaml:"max_items" min:"1" doc:"End a run after this many items. Default: no limit."`
 	MaxDuration Duration         `yaml:"max_duration" doc:"Stop claiming after this time. Default: no limit."`
 	Retry       *Retry           `yaml:"retry" doc:"How failed items come back."`
+	CatchUp     *CatchUp         `yaml:"catch_up" doc:"What happens to slots that passed unfired: none, latest (default) or all, or a mapping. Whatever is dropped is recorded as missed."`
+	Early       Duration         `yaml:"early" doc:"How long before a slot a request for it is already in time. Default: the smaller of 10s and a tenth of the schedule's interval."`
+	QueueLimit  int              `yaml:"queue_limit" min:"1" doc:"The most triggers that wait under overlap: queue. Default 10."`
+	RunOn       Names            `yaml:"run_on" doc:"The hosts that may run the job, as one name or a list. Elsewhere a slot is left waiting for one of them. Default: every host."`
+	Breaker     int              `yaml:"breaker" min:"1" doc:"How many consecutive answers that the destination is down, or refuses us altogether, make a run stop claiming. Default 10."`
 	FailWhen    FailWhen         `yaml:"fail_when" doc:"When failed items make a command exit with 3: any (default), all, or a share such as 5%."`
 	Owner       string           `yaml:"owner" doc:"Who to ask about the job."`
 	Labels      Labels           `yaml:"labels" doc:"Free names and values, shown and recorded."`
@@ -61,6 +66,8 @@ type Job struct {
 	Source    *Source   `yaml:"source" doc:"Where the items come from. Without one, the run itself is the one item."`
 	Operation string    `yaml:"operation" doc:"The middle part of the default work ID. Default: run."`
 	Lock      string    `yaml:"lock" doc:"Jobs with the same lock exclude one another. Default: the job's name."`
+	PerHost   bool      `yaml:"per_host" doc:"Each host has a job of its own, NAME@HOST, with its own lock, slots and history. Only without a source."`
+	NotWithin Duration  `yaml:"not_within" doc:"Refuse a trigger so soon after the last run that succeeded, unless a person asks. For jobs that something else fires; for rows see source."`
 	Handler   *Handler  `yaml:"handler" doc:"What does the work: one of exec, shell and http. Required with a source."`
 	Lookup    *Handler  `yaml:"lookup" later:"*" doc:"How to ask the destination what became of an item."`
 
@@ -78,6 +85,13 @@ type Schedule struct {
 	Days    string   `yaml:"days" enum:"classic,both" doc:"How two restricted day fields combine: classic (either suffices, unless one begins with *) or both. Default classic."`
 	Seconds bool     `yaml:"seconds" doc:"The cron expression has six fields, seconds first. Without it six fields are refused."`
 	Jitter  Duration `yaml:"jitter" doc:"Delay each start by less than this, from the job's name and the slot, so that every host computes the same. Shorter than the interval."`
+}
+
+// CatchUp says what happens to slots that passed unfired.
+type CatchUp struct {
+	Mode   dibs.CatchUpMode `yaml:"mode" enum:"none,latest,all" doc:"none: they are missed. latest: one run, for the newest. all: one run each, oldest first, one after another. Default latest."`
+	Limit  int              `yaml:"limit" min:"1" doc:"The most slots that all runs; the newest are kept. Default 100."`
+	Window Duration         `yaml:"window" doc:"The greatest age of a slot that still runs. Default: no limit; with none, 10m."`
 }
 
 // DST overrides what happens at a change of the clock.

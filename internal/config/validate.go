@@ -55,6 +55,12 @@ func (c *checker) check() {
 			c.fault("a job with a source needs a handler", "add handler: {exec: [COMMAND]} or handler: {http: {url: …}}")
 		}
 	}
+	if j.PerHost && j.Source != nil {
+		c.fault("the rows of a table belong to no host", "remove per_host: claims exclude one another across hosts", "per_host")
+	}
+	if j.NotWithin > 0 && j.Source != nil {
+		c.fault("says when a job without a source may run again", "write not_within in source", "not_within")
+	}
 	if j.Handler != nil {
 		c.handler(j.Handler)
 	}
