@@ -76,7 +76,7 @@ func (a *app) root() *cobra.Command {
 // commands lists every command, in the order of the groups.
 func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
-		a.runCommand(), a.tickCommand(), a.triggerCommand(),
+		a.runCommand(), a.tickCommand(), a.triggerCommand(), a.serveCommand(),
 		a.statusCommand(), a.runsCommand(), a.showCommand(), a.itemsCommand(), a.triggersCommand(), a.nextCommand(),
 		a.checkCommand(), a.demoCommand(),
 		a.initCommand(), a.adoptCommand(), a.migrateCommand(), a.printCommand(), a.versionCommand(),

@@ -79,7 +79,7 @@ func (a *app) connect(ctx context.Context, create bool) (Store, error) {
 	}
 	store, err := a.program.Open(ctx, Database{
 		Kind: string(url.Kind), DSN: url.DSN, Installation: url.Installation,
-		Create: create, AllowLocal: a.flags.allowLocal, Conns: connections,
+		Create: create, AllowLocal: a.flags.allowLocal, Conns: max(connections, a.conns),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", url, err)

@@ -104,6 +104,7 @@ type app struct {
 
 	opened  opened
 	closers []io.Closer
+	conns   int // how many connections are worth having, if more than usual
 }
 
 // globalFlags are known to every command.
