@@ -31,6 +31,9 @@ type Claims interface {
 	// TwoColumn tells whether only status and started_at are used; the exact
 	// stored stamp is then the fence.
 	TwoColumn() bool
+	// OneWriter tells whether the database lets one transaction write at a time:
+	// settling beside a claim would then only add a commit.
+	OneWriter() bool
 
 	// Claim checkpoints the run (its first statement), settles what is handed
 	// over, and then takes up to Limit due rows. It never takes more than Limit.
@@ -265,6 +268,9 @@ type SettleRequest struct {
 	Run      RunRef
 	Progress Progress
 	Items    []Settlement
+	// Beside leaves the run's row alone: another transaction of the same run,
+	// which checkpoints it, is under way, and each would wait for the other.
+	Beside bool
 	// WorkLimit bounds each item's Work where one writer keeps out all others, so
 	// that renewals are not starved. Zero: no bound.
 	WorkLimit time.Duration

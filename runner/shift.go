@@ -67,8 +67,10 @@ type shift struct {
 	// confined to the coordinator
 	pending   []dibs.Settlement
 	flushAt   time.Time
-	waiting   []*inHand // of pending, in order
-	slots     int       // running handlers
+	flushing  bool       // a settle runs beside; its answer comes on flushed
+	flushed   chan flush // room for one
+	waiting   []*inHand  // of pending, in order
+	slots     int        // running handlers
 	token     int
 	mark      dibs.Mark
 	markSince time.Time
@@ -111,8 +113,8 @@ func newShift(r *Runner, j *job, claims dibs.Claims, fired dispatch.Fired, a Ask
 	run := *fired.Run
 	s := &shift{
 		r: r, job: j, claims: claims, run: run, trigger: fired.For, limit: j.MaxItems, asked: time.Now(),
-		results: make(chan answer, j.Concurrency),
-		wake:    make(chan struct{}, 1), nudge: make(chan struct{}, 1), moved: make(chan struct{}, 1),
+		results: make(chan answer, j.Concurrency), flushed: make(chan flush, 1),
+		wake: make(chan struct{}, 1), nudge: make(chan struct{}, 1), moved: make(chan struct{}, 1),
 		hand: map[string]*inHand{}, batches: map[int]*batch{}, unanswered: map[dibs.Token]pendingClaim{},
 		believe: deadlineFrom(fired.Sent, min(j.timing.lease, run.Lease.Sub(fired.Now)), j.timing.margin),
 	}
@@ -193,6 +195,7 @@ func (s *shift) coordinate(ctx, handlers context.Context) error {
 	s.deadlineC = timer.C
 	flush := time.NewTimer(time.Hour)
 	defer flush.Stop()
+	defer s.joinFlush(ctx)
 	for {
 		if !s.stopping {
 			if err := s.handOut(handlers); err != nil {
@@ -200,6 +203,7 @@ func (s *shift) coordinate(ctx, handlers context.Context) error {
 			}
 		}
 		if s.mayClaim() {
+			s.flushBeside(ctx)
 			if err := s.claim(ctx); err != nil {
 				return s.giveUp(ctx, err)
 			}
@@ -218,6 +222,8 @@ func (s *shift) coordinate(ctx, handlers context.Context) error {
 		select {
 		case a := <-s.results:
 			s.take(a)
+		case f := <-s.flushed:
+			s.takeFlush(ctx, f)
 		case <-flush.C:
 			s.settle(ctx)
 		case <-s.wake:
@@ -258,7 +264,7 @@ func (s *shift) stopTimer(ctx context.Context) *time.Timer {
 func (s *shift) done() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.queue) == 0 && s.slots == 0 && len(s.pending) == 0 && (len(s.unanswered) == 0 || s.lost)
+	return len(s.queue) == 0 && s.slots == 0 && len(s.pending) == 0 && !s.flushing && (len(s.unanswered) == 0 || s.lost)
 }
 
 // giveUp ends the shift after an error that no repetition cures: what was not

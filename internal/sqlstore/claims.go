@@ -57,6 +57,9 @@ func (c *claims) Table() dibs.Table { return c.m.Table }
 // TwoColumn tells whether only status and started_at are used.
 func (c *claims) TwoColumn() bool { return c.m.two }
 
+// OneWriter tells whether one transaction writes at a time. See [dibs.Claims].
+func (c *claims) OneWriter() bool { return c.store.dialect.BeginImmediate != "" }
+
 // probe lets the database itself read the mapping's SQL, the where fragment
 // above all, without touching a row.
 func (c *claims) probe(ctx context.Context) error {

@@ -93,8 +93,10 @@ func (c *claims) Settle(ctx context.Context, r dibs.SettleRequest) ([]dibs.Settl
 	}
 	var out []dibs.Settled
 	err := c.settling(ctx, "settle items of table "+c.m.asked, func(ctx context.Context, tx *Tx, single bool) error {
-		if _, _, err := c.store.checkpoint(ctx, tx, r.Run, r.Progress); err != nil {
-			return err
+		if !r.Beside {
+			if _, _, err := c.store.checkpoint(ctx, tx, r.Run, r.Progress); err != nil {
+				return err
+			}
 		}
 		var err error
 		out, err = c.settleWithin(ctx, tx, r.Items, single, r.WorkLimit)
