@@ -38,9 +38,10 @@ func borders() map[string]border {
 		"dispatch":          {[]string{".", "schedule", "policy"}, "deciding is the same for every door and needs no worker"},
 		"runner":            {[]string{".", "schedule", "policy", "dispatch"}, "the life of a process must run on any store"},
 		"internal/config":   {[]string{".", "schedule"}, "a file's meaning is the same without a database"},
+		"internal/crontab":  {nil, "what a crontab says is a fact about a file, whatever becomes of its lines"},
 		"internal/demo":     {[]string{"."}, "the demo uses the program as a person would, and a database to look at both sides"},
 		"cli": {[]string{
-			".", "schedule", "policy", "dispatch", "runner", "handler", "command", "internal/config", "internal/demo",
+			".", "schedule", "policy", "dispatch", "runner", "handler", "command", "internal/config", "internal/crontab", "internal/demo",
 			"internal/sqlstore",
 		}, "commands wire what is below; drivers are chosen above, by the program"},
 		"cmd/dibs": {[]string{

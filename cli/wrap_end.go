@@ -9,6 +9,7 @@ import (
 
 	"github.com/dibs-run/dibs"
 	wrapped "github.com/dibs-run/dibs/command"
+	"github.com/dibs-run/dibs/dispatch"
 	"github.com/dibs-run/dibs/handler"
 )
 
@@ -17,11 +18,25 @@ func (s *session) variables() []string {
 	it := dibs.Item{Job: s.w.job.Name, Attempt: 1, Origin: s.trigger.Origin, Slot: s.trigger.Slot, Covered: s.trigger.Covered}
 	if s.run != nil {
 		it.RunID, it.Previous, it.Fence = s.run.ID, s.run.Previous, 1
-		if s.run.Slot.IsZero() {
-			it.WorkID = s.trigger.ID
-		} else {
+		if !s.run.Slot.IsZero() {
 			it.Slot = s.run.Slot
+		}
+		switch key := s.w.keyed(); {
+		case key != "":
+			it.WorkID = s.w.job.Name + "/" + key
+		case !it.Slot.IsZero():
 			it.WorkID = s.w.job.Name + "/" + it.Slot.UTC().Format(time.RFC3339)
+		default:
+			it.WorkID = s.trigger.ID
+		}
+	}
+	if sched := s.w.schedule; sched != nil && !it.Slot.IsZero() {
+		first := it.Slot
+		for _, slot := range it.Covered {
+			first = earlier(first, slot)
+		}
+		if before, ok := sched.Prev(first.Add(-1)); ok {
+			it.WindowStart, it.WindowEnd = before, it.Slot
 		}
 	}
 	if t := s.w.f.timeout; t > 0 {
@@ -51,7 +66,7 @@ func (s *session) tailBytes() int {
 func (s *session) end(ctx context.Context, e ended) error {
 	lost, refused, how, stopBy := s.keeper.state()
 	end := s.verdict(e, lost, how, !stopBy.IsZero())
-	err := s.record(ctx, end)
+	end, err := s.record(ctx, end)
 	if s.w.f.output == outputOnFailure && e.ExitCode != 0 {
 		_, _ = s.app.out.w.Write(e.Tail) // whoever closed it does not want it
 	}
@@ -82,7 +97,7 @@ func (s *session) verdict(e ended, lost bool, how string, asked bool) dibs.RunEn
 	case errors.As(e.err, &startErr):
 		end.Error = startErr.Error()
 	case asked:
-		end.State, end.Reason = dibs.RunCancelled, dibs.ReasonReplaced
+		end.State, end.Reason = dibs.RunCancelled, dibs.ReasonStopBy // the row says why
 	case errors.Is(e.cause, dibs.ErrTimeout):
 		end.Reason, end.Error = dibs.ReasonMaxDuration, fmt.Sprintf("stopped after its time limit of %s", s.w.f.timeout)
 	case e.Stopped:
@@ -125,21 +140,21 @@ func joinText(a, b string) string {
 
 // record writes the end. While the database is away it is tried until the
 // lease ends: afterwards the run is somebody else's to judge.
-func (s *session) record(ctx context.Context, end dibs.RunEnd) error {
+func (s *session) record(ctx context.Context, end dibs.RunEnd) (dibs.RunEnd, error) {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), later(s.keeper.leaseEnd(), time.Now().Add(leastRecord)))
 	defer cancel()
 	for {
-		err := s.dispatch.Finish(ctx, *s.run, end)
+		finished, err := s.dispatch.End(ctx, dispatch.Finish{Run: *s.run, End: end, Lock: dispatch.LockOf(&s.w.job)})
 		switch {
 		case err == nil:
-			return nil
+			return finished.End, nil
 		case errors.Is(err, dibs.ErrStaleFence):
 			if s.recorded(ctx, end) {
-				return nil
+				return end, nil
 			}
-			return err
+			return end, err
 		case !errors.Is(err, dibs.ErrUnanswered) || ctx.Err() != nil:
-			return err
+			return end, err
 		}
 	}
 }
@@ -187,6 +202,8 @@ func (s *session) conclude(e ended, end dibs.RunEnd, recorded error, refused boo
 	case end.Reason == dibs.ReasonReplaced:
 		s.app.say("%s: a newer run replaced this one (%s)", name, dibs.ShortID(s.run.ID))
 		return exitWith(exitRefused)
+	case end.Reason == dibs.ReasonCancelled:
+		s.app.say("%s: somebody cancelled this run (%s)", name, dibs.ShortID(s.run.ID))
 	case end.Reason == dibs.ReasonMaxDuration:
 		s.app.say("%s: %s", name, end.Error)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/dibs-run/dibs"
+	"github.com/dibs-run/dibs/dispatch"
 )
 
 // wrapFlags are the choices of run NAME -- COMMAND.
@@ -25,6 +26,7 @@ type wrapFlags struct {
 	capture, output          string
 	failOnSkip               bool
 	skipCode, complainAfter  int
+	queueLimit               int
 	ping                     string
 	labels                   []string
 	dbWait                   time.Duration
@@ -37,6 +39,7 @@ type wrapFlags struct {
 func (f *wrapFlags) flags(c *cobra.Command) {
 	s := pflag.NewFlagSet("wrapper", pflag.ContinueOnError)
 	s.StringVar(&f.overlap, "overlap", "skip", "when another run has the lock: skip, queue, coalesce, replace or allow")
+	s.IntVar(&f.queueLimit, "queue-limit", dispatch.DefaultQueueLimit, "with --overlap queue, how many may wait")
 	s.DurationVar(&f.wait, "wait", 0, "wait for the lock at most this long instead of standing back")
 	s.StringVar(&f.lock, "lock", "", "commands with the same lock exclude one another (default: the name)")
 	s.BoolVar(&f.perHost, "per-host", false, "each host has its own run: the name becomes NAME@HOST")
@@ -104,6 +107,13 @@ func (f *wrapFlags) check() error {
 			faults = append(faults, fmt.Sprintf("--%s %s: a duration cannot be negative", d.name, d.value))
 		}
 	}
+	if f.queueLimit < 1 {
+		faults = append(faults, fmt.Sprintf("--queue-limit %d: want 1 or more", f.queueLimit))
+	}
+	if uncertain, lookup, ok := strings.Cut(f.onUncertain, "="); ok && (uncertain != string(dibs.Lookup) || lookup == "") ||
+		!ok && uncertain != string(dibs.Replay) && uncertain != string(dibs.Hold) {
+		faults = append(faults, fmt.Sprintf("--on-uncertain %q: choose replay, hold or lookup=COMMAND", f.onUncertain))
+	}
 	if f.skipCode < 0 || f.skipCode > 255 {
 		faults = append(faults, fmt.Sprintf("--skip-code %d: an exit code is between 0 and 255", f.skipCode))
 	}
@@ -115,7 +125,7 @@ func (f *wrapFlags) check() error {
 			faults = append(faults, fmt.Sprintf("--label %q: write NAME=VALUE", l))
 		}
 	}
-	for _, pair := range [][2]string{{"manual", "slot"}, {"manual", "not-within"}, {"schedule", "not-within"}, {"fail-on-skip", "skip-code"}} {
+	for _, pair := range [][2]string{{"manual", "slot"}, {"manual", "not-within"}, {"schedule", "not-within"}, {"fail-on-skip", "skip-code"}, {"manual", "schedule"}} {
 		if f.set(pair[0]) && f.set(pair[1]) {
 			faults = append(faults, fmt.Sprintf("--%s and --%s exclude one another", pair[0], pair[1]))
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dibs-run/dibs"
 	"github.com/dibs-run/dibs/internal/config"
+	"github.com/dibs-run/dibs/schedule"
 )
 
 // wrapping is a command to run under a name: the flags and the file's entry,
@@ -27,6 +28,10 @@ type wrapping struct {
 	hash    string
 	capture int
 	timing  wrapTiming
+	// slot is the one that was given; zero: the latest of the schedule, if any.
+	slot time.Time
+	// schedule is nil without one.
+	schedule *schedule.Schedule
 }
 
 // wrapTiming is the lease's arithmetic (law 4). A child that was told to stop
@@ -82,13 +87,61 @@ func (a *app) resolve(ctx context.Context, name string, argv []string, f runFlag
 	if w.capture, err = captureBytes(w.f.capture); err != nil {
 		return nil, usageError("%v", err)
 	}
+	if err := w.when(a.env); err != nil {
+		return nil, err
+	}
 	uncertain, _, _ := strings.Cut(w.f.onUncertain, "=")
 	w.job = dibs.Job{
 		Name: name, Overlap: dibs.Overlap(w.f.overlap), OnUncertain: dibs.OnUncertain(uncertain), Lock: w.f.lock,
 		Lease: w.f.lease, Grace: w.timing.grace, Timeout: w.f.timeout, Labels: labelsOf(w.f.labels),
+		QueueLimit: w.f.queueLimit, NotWithin: w.f.notWithin,
+	}
+	if w.schedule != nil {
+		w.job.Schedule = w.schedule
 	}
 	w.define()
 	return w, nil
+}
+
+// when reads the schedule and the slot. A variable that an outer run left in the
+// environment is about that run, not about this one.
+func (w *wrapping) when(env func(string) string) error {
+	var err error
+	if w.f.schedule != "" {
+		if w.schedule, err = schedule.ParseExpr(w.f.schedule, w.f.zone); err != nil {
+			return usageError("--schedule: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		}
+	}
+	text := w.f.slot
+	if text == "" && env("DIBS_RUN_ID") == "" && !w.f.manual {
+		text = env("DIBS_SLOT")
+	}
+	if text != "" {
+		if w.slot, err = time.Parse(time.RFC3339Nano, text); err != nil {
+			return usageError("--slot %q: write a time such as 2027-03-01T09:00:00Z", text)
+		}
+		w.slot = w.slot.UTC()
+	}
+	if w.f.oncePer == oncePerSlot && !w.slotted() {
+		return usageError("--once-per slot: nothing says which slot this is: give --schedule or --slot")
+	}
+	if w.f.set("on-uncertain") && w.f.oncePer == "" {
+		return usageError("--on-uncertain goes with --once-per: without an identity of the work nothing is ever repeated on purpose")
+	}
+	return nil
+}
+
+// slotted tells whether the trigger is one for a slot.
+func (w *wrapping) slotted() bool {
+	return !w.f.manual && w.keyed() == "" && (w.schedule != nil || !w.slot.IsZero())
+}
+
+// keyed is the work's own identity, or "".
+func (w *wrapping) keyed() string {
+	if w.f.oncePer == oncePerSlot {
+		return ""
+	}
+	return w.f.oncePer
 }
 
 // entry is the file's definition of a name, which must leave the work to the
@@ -126,7 +179,9 @@ func (w *wrapping) fill(j *config.Job) {
 		}
 	}
 	text("overlap", &w.f.overlap, string(j.Overlap))
-	text("on-uncertain", &w.f.onUncertain, string(j.OnUncertain))
+	if j.OnUncertain != dibs.Lookup { // which command to ask is the flag's to say
+		text("on-uncertain", &w.f.onUncertain, string(j.OnUncertain))
+	}
 	text("lock", &w.f.lock, j.Lock)
 	text("time-zone", &w.f.zone, j.TimeZone)
 	span("lease", &w.f.lease, j.Lease)

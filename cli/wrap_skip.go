@@ -16,6 +16,14 @@ func (s *session) skipped(ctx context.Context) error {
 	code := s.skipCode()
 	text := s.skipText()
 	switch {
+	case s.held():
+		s.app.say("%s: what became of %s is not known, and --on-uncertain hold leaves it to a person", s.w.job.Name, dibs.ShortID(s.spent.ID))
+		return exitWith(exitRefused)
+	case s.trigger.Decision == "":
+		if isTerminal(s.app.log) {
+			s.app.say("%s: nothing is due; the next slot is %s", s.w.job.Name, s.next.Format(time.RFC3339))
+		}
+		return exitWith(code)
 	case code != exitOK, isTerminal(s.app.log):
 		s.app.say("%s", text)
 	default:
@@ -26,12 +34,19 @@ func (s *session) skipped(ctx context.Context) error {
 	return exitWith(code)
 }
 
+// held tells whether the work waits for a person: an earlier run of it left no
+// outcome that can be relied on.
+func (s *session) held() bool {
+	return s.w.f.oncePer != "" && s.trigger.Decision == dibs.DecisionDuplicate && s.spent != nil &&
+		s.spent.State != dibs.RunSucceeded && s.spent.State != dibs.RunRunning
+}
+
 func (s *session) skipCode() int {
 	switch {
+	case s.trigger.Decision == dibs.DecisionDuplicate, s.trigger.Decision == "":
+		return exitOK
 	case s.w.f.failOnSkip:
 		return exitRefused
-	case s.trigger.Decision == dibs.DecisionDuplicate:
-		return exitOK
 	}
 	return s.w.f.skipCode
 }
@@ -45,8 +60,8 @@ func (s *session) skipText() string {
 		if h, err := dibs.ParseHolder(t.BlockingHolder); err == nil {
 			text += fmt.Sprintf(" on %s, pid %d", h.Host, h.PID)
 		}
-		if !t.BlockingUntil.IsZero() && !t.DecidedAt.IsZero() {
-			text += ", lease ends in " + span(t.BlockingUntil.Sub(t.DecidedAt))
+		if !t.BlockingUntil.IsZero() && t.BlockingUntil.After(s.now) {
+			text += ", lease ends in " + span(t.BlockingUntil.Sub(s.now))
 		}
 	}
 	if t.Detail != "" {
@@ -110,7 +125,7 @@ func (s *session) usually(ctx context.Context) string {
 	if err != nil {
 		return ""
 	}
-	text := ", running for " + span(s.trigger.DecidedAt.Sub(run.StartedAt))
+	text := ", running for " + span(s.now.Sub(run.StartedAt))
 	good, err := s.store.ListRuns(ctx, dibs.RunFilter{Job: run.Job, State: dibs.RunSucceeded, Limit: 21})
 	if err != nil || len(good) == 0 {
 		return text

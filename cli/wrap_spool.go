@@ -74,7 +74,7 @@ func (s *session) spool(e ended, why error) error {
 	if err != nil {
 		return err
 	}
-	holder, err := dibs.NewHolder(wrapped.Self().String())
+	holder, err := dibs.NewHolder(instance(wrapped.Self()))
 	if err != nil {
 		return err
 	}
@@ -98,8 +98,8 @@ func (s *session) spool(e ended, why error) error {
 
 const spoolSuffix = ".json"
 
-// spoolFolder is where unprotected runs wait, or "" without a home.
-func (a *app) spoolFolder() string {
+// stateFolder is where this user's dibs keeps things, or "" without a home.
+func (a *app) stateFolder() string {
 	state := a.env("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) {
 		if a.env("HOME") == "" {
@@ -107,16 +107,25 @@ func (a *app) spoolFolder() string {
 		}
 		state = filepath.Join(a.env("HOME"), ".local", "state")
 	}
-	return filepath.Join(state, "dibs", "unprotected")
+	return filepath.Join(state, "dibs")
+}
+
+// spoolFolder is where unprotected runs wait, or "" without a home.
+func (a *app) spoolFolder() string {
+	if dir := a.stateFolder(); dir != "" {
+		return filepath.Join(dir, "unprotected")
+	}
+	return ""
 }
 
 // tidy does what a wrapper owes the others while its command runs: it registers
 // the job, records what ran unprotected, and ends what was left by the dead.
 // Nothing of it can fail the run.
 func (s *session) tidy(ctx context.Context) {
-	record := dibs.JobRecord{Name: s.w.job.Name, Hash: s.w.hash, Text: s.w.job.Definition}
-	if err := s.store.Register(ctx, []dibs.JobRecord{record}); err != nil && ctx.Err() == nil {
-		s.app.say("%s: the definition could not be recorded: %v", s.w.job.Name, err)
+	if !s.w.slotted() { // done before the trigger otherwise
+		if err := s.register(ctx); err != nil && ctx.Err() == nil {
+			s.app.say("%s: the definition could not be recorded: %v", s.w.job.Name, err)
+		}
 	}
 	s.collect(ctx)
 	if _, err := s.dispatch.Sweep(ctx); err != nil && ctx.Err() == nil {
