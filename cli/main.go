@@ -79,7 +79,7 @@ func (a *app) commands() []*cobra.Command {
 		a.runCommand(), a.tickCommand(), a.triggerCommand(), a.serveCommand(),
 		a.statusCommand(), a.runsCommand(), a.showCommand(), a.itemsCommand(), a.triggersCommand(), a.nextCommand(),
 		a.checkCommand(), a.demoCommand(),
-		a.initCommand(), a.adoptCommand(), a.migrateCommand(), a.printCommand(), a.versionCommand(),
+		a.initCommand(), a.adoptCommand(), a.migrateCommand(), a.importCommand(), a.printCommand(), a.versionCommand(),
 	}
 }
 
