@@ -78,6 +78,7 @@ func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		a.runCommand(), a.tickCommand(), a.triggerCommand(), a.serveCommand(),
 		a.statusCommand(), a.runsCommand(), a.showCommand(), a.itemsCommand(), a.triggersCommand(), a.nextCommand(),
+		a.pauseCommand(), a.resumeCommand(), a.cancelCommand(),
 		a.checkCommand(), a.demoCommand(),
 		a.initCommand(), a.adoptCommand(), a.migrateCommand(), a.importCommand(), a.printCommand(), a.versionCommand(),
 	}

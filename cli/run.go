@@ -93,19 +93,20 @@ func (a *app) run(ctx context.Context, name string, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.runHere(ctx, store, works[0], f)
+	return a.runHere(ctx, store, works[0], f, runner.Ask{})
 }
 
 // runHere runs one job in this process. A refusal is not fine: a person waits
-// for the answer.
-func (a *app) runHere(ctx context.Context, store Store, w *work, f runFlags) error {
+// for the answer. The ask says what is special about it.
+func (a *app) runHere(ctx context.Context, store Store, w *work, f runFlags, ask runner.Ask) error {
 	p := a.newPrinter([]*work{w}, f.json)
 	r, err := a.runner(store, []*work{w}, p, f.actor())
 	if err != nil {
 		return err
 	}
 	p.begin(r.Holder())
-	report, err := r.Do(ctx, runner.Ask{Job: w.Name, Key: f.key, Origin: dibs.OriginManual, By: f.actor(), Why: f.why})
+	ask.Job, ask.Key, ask.Origin, ask.By, ask.Why = w.Name, f.key, dibs.OriginManual, f.actor(), f.why
+	report, err := r.Do(ctx, ask)
 	res := judge(w, report, err, true)
 	p.ended(ctx, store, res)
 	return a.conclude(p, []result{res})

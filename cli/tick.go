@@ -19,6 +19,8 @@ type tickFlags struct {
 	dryRun         bool
 	failOnSkip     bool
 	json           bool
+	slot, fromName string
+	wait           string
 }
 
 func (a *app) tickCommand() *cobra.Command {
@@ -26,16 +28,24 @@ func (a *app) tickCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tick [JOB…]",
 		Short: "Say that a timer fired: run what is due",
-		Long: "Brings a trigger for each job named, or for all, and works until nothing is due.\n" +
+		Long: "Without a name: runs everything that is due since it was registered, for all jobs:\n" +
+			"slots, retries, and triggers that wait. Safe as the one line of a crontab. With\n" +
+			"names: \"my scheduler says now\", for the latest slot of each job, which runs once\n" +
+			"however often and from wherever it is asked for.\n\n" +
 			"Whether a run starts is decided by the job's overlap policy; a trigger that is\n" +
 			"skipped leaves a record that says why, and is fine (exit 0) unless --fail-on-skip\n" +
 			"is given. Returns when the runs have ended. SIGTERM stops gracefully.",
 		Example: "  dibs tick                     # all jobs, as the one line of a crontab\n" +
-			"  dibs tick crm-sync --limit 10\n  dibs tick crm-sync --dry-run",
+			"  dibs tick crm-sync --slot 2027-03-01T09:00:00Z\n  dibs tick crm-sync --dry-run",
 		ValidArgsFunction: a.completeJobs,
 	}
 	c.Flags().StringVar(&f.key, "key", "", "only the row with this key")
 	c.Flags().StringVar(&f.triggerID, "trigger-id", "", "the caller's own identity of this trigger")
+	c.Flags().StringVar(&f.slot, "slot", "", "the slot that this is for, RFC 3339 (default: $DIBS_SLOT, else the latest)")
+	c.Flags().StringVar(&f.fromName, "slot-from-job-name", "", "take the slot from the name of a Kubernetes job or pod (default: this host's)")
+	c.Flags().Lookup("slot-from-job-name").NoOptDefVal = "-"
+	c.Flags().StringVar(&f.wait, "wait", "", "stand by while another process runs it, and take over if that dies (a duration; default: without limit)")
+	c.Flags().Lookup("wait").NoOptDefVal = "-"
 	c.Flags().IntVar(&f.limit, "limit", 0, "the most items to take (0: the job's own limit)")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "list the rows that would be taken; take and send nothing")
 	c.Flags().BoolVar(&f.failOnSkip, "fail-on-skip", false, "exit with 75 when a trigger was skipped")
@@ -49,6 +59,8 @@ func (a *app) tickCommand() *cobra.Command {
 			return usageError("--key goes with exactly one job")
 		case f.triggerID != "" && len(args) != 1:
 			return usageError("--trigger-id goes with exactly one job")
+		case (f.slot != "" || f.fromName != "" || f.wait != "") && len(args) != 1:
+			return usageError("--slot, --slot-from-job-name and --wait go with exactly one job")
 		}
 		return a.tick(cmd.Context(), args, f)
 	})
@@ -62,6 +74,10 @@ func (a *app) tick(ctx context.Context, names []string, f tickFlags) error {
 	}
 	if f.dryRun {
 		return a.dryRun(ctx, works, f)
+	}
+	ask, err := a.tickAsk(names, f)
+	if err != nil {
+		return err
 	}
 	store, err := a.openToWork(ctx)
 	if err != nil {
@@ -81,9 +97,9 @@ func (a *app) tick(ctx context.Context, names []string, f tickFlags) error {
 	group.SetLimit(sideBySide)
 	for i, w := range works {
 		group.Go(func() error {
-			report, err := r.Do(ctx, runner.Ask{
-				Job: w.Name, Key: f.key, Limit: f.limit, ExternalID: f.triggerID, By: f.by, Why: f.why,
-			})
+			one := ask
+			one.Job = w.Name
+			report, err := r.Do(ctx, one)
 			results[i] = judge(w, report, err, f.failOnSkip || f.key != "")
 			p.ended(ctx, store, results[i])
 			return nil
@@ -126,19 +142,26 @@ func judge(w *work, report dibs.Report, err error, strict bool) result {
 		if r.code == exitRefused && !strict {
 			r.code = exitOK
 		}
+	case run == nil && report.Spent != nil && report.Spent.State != dibs.RunRunning:
+		r.code = spentCode(w, *report.Spent)
 	case run == nil:
-		if strict && report.Trigger.Decision != dibs.DecisionStarted {
-			r.code = exitRefused
+		switch report.Trigger.Decision {
+		case dibs.DecisionSkipped, dibs.DecisionDuplicate, dibs.DecisionMissed, dibs.DecisionReplaced:
+			if strict {
+				r.code = exitRefused
+			}
 		}
 	case run.State == dibs.RunLost:
 		r.code = exitLost
+	case run.State == dibs.RunCancelled && run.Reason == dibs.ReasonReplaced:
+		r.code = exitRefused
 	case run.Counts.Uncertain+run.Counts.Held > 0:
 		r.code = exitUncertain
 	case err != nil:
 		r.code = graver(exitFailed, codeOf(err))
 	case w.failed(run.Counts):
 		r.code = exitFailed
-	case run.State == dibs.RunCancelled && run.Reason == dibs.ReasonStopBy:
+	case run.State == dibs.RunCancelled && askedToStop(run.Reason):
 		r.code = exitRefused
 	}
 	return r

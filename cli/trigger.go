@@ -8,10 +8,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dibs-run/dibs"
+	"github.com/dibs-run/dibs/runner"
 )
 
+// triggerFlags are the choices of trigger.
+type triggerFlags struct {
+	runFlags
+	enqueue bool
+	wait    string
+}
+
 func (a *app) triggerCommand() *cobra.Command {
-	var f runFlags
+	var f triggerFlags
 	c := &cobra.Command{
 		Use:   "trigger JOB",
 		Short: "Ask for a run, wherever the job can run",
@@ -24,6 +32,9 @@ func (a *app) triggerCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&f.key, "key", "", "only the row with this key")
 	c.Flags().BoolVar(&f.json, "json", false, "write JSON")
+	c.Flags().BoolVar(&f.enqueue, "enqueue", false, "leave it waiting for whoever has the job, even if it could run here")
+	c.Flags().StringVar(&f.wait, "wait", "", "wait until its run has ended, whoever runs it (a duration; default: without limit)")
+	c.Flags().Lookup("wait").NoOptDefVal = "-"
 	f.flags(c)
 	return command(groupRun, c, func(cmd *cobra.Command, args []string) error {
 		return a.trigger(cmd.Context(), args[0], f)
@@ -31,7 +42,11 @@ func (a *app) triggerCommand() *cobra.Command {
 }
 
 // trigger runs the job here if it can, and else leaves a waiting trigger.
-func (a *app) trigger(ctx context.Context, name string, f runFlags) error {
+func (a *app) trigger(ctx context.Context, name string, f triggerFlags) error {
+	wait, err := waitFlag(f.wait)
+	if err != nil {
+		return err
+	}
 	works, err := a.works(ctx)
 	if err != nil {
 		return err
@@ -42,10 +57,14 @@ func (a *app) trigger(ctx context.Context, name string, f runFlags) error {
 	}
 	i := slices.IndexFunc(works, func(w *work) bool { return w.Name == name })
 	if i >= 0 {
-		if !f.json {
+		switch {
+		case f.json:
+		case f.enqueue:
+			a.out.line("where     wherever the job runs next")
+		default:
 			a.out.line("where     here: this program has the job")
 		}
-		return a.runHere(ctx, store, works[i], f)
+		return a.runHere(ctx, store, works[i], f.runFlags, runner.Ask{Enqueue: f.enqueue, Wait: wait})
 	}
 	state, err := store.Job(ctx, name)
 	if errors.Is(err, dibs.ErrNotFound) {
@@ -54,7 +73,7 @@ func (a *app) trigger(ctx context.Context, name string, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.leaveTrigger(ctx, store, state, f)
+	return a.leaveTrigger(ctx, store, state, f.runFlags)
 }
 
 // leaveTrigger writes a waiting trigger that anybody who has the job may take.

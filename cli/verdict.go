@@ -52,9 +52,24 @@ func (p *printer) refused(r result) {
 		p.line(r.work.Name, "%s   %s%s", p.out.paint(warn, "refused"), refusedText(refused), end)
 	case r.err != nil:
 		return // the error itself is written as such
+	case t.Decision == "":
+		text := "nothing is due"
+		if next := r.report.Next; !next.IsZero() {
+			text += "   the next slot is " + p.instant(r.work.Name, next)
+		}
+		p.line(r.work.Name, "%s%s", p.named(r.work.Name), text)
 	default:
-		p.line(r.work.Name, "%s  %s   %s%s", r.work.Name, p.out.paint(warn, string(t.Decision)), p.skipText(r.work.Name, t), end)
+		p.line(r.work.Name, "%s%s   %s%s", p.named(r.work.Name), p.out.paint(warn, string(t.Decision)), p.skipText(r.work.Name, t), end)
 	}
+}
+
+// named begins a line with the job's name where the lines of several jobs do not
+// do so anyway.
+func (p *printer) named(job string) string {
+	if p.many {
+		return ""
+	}
+	return job + "  "
 }
 
 func runAndHolder(run string, h dibs.Holder) string {
@@ -101,6 +116,21 @@ func (p *printer) skipText(job string, t dibs.Trigger) string {
 			text += ": " + t.Detail
 		}
 		return text
+	case dibs.ReasonSlotSpent:
+		if t.Slot.IsZero() {
+			return fmt.Sprintf("a request %s was decided before: %s", t.ExternalID, t.Detail)
+		}
+		return fmt.Sprintf("the slot %s was decided before: %s", p.instant(job, t.Slot), t.Detail)
+	case dibs.ReasonWaitersLeft:
+		return "others have waited longer"
+	case dibs.ReasonEnqueued:
+		return "whoever has the job runs it next"
+	case dibs.ReasonNoHost:
+		return "for a host that may run it"
+	case dibs.ReasonQueueFull:
+		return "the queue is full"
+	case dibs.ReasonNotWithin:
+		return "the last run that succeeded is too recent (not_within)"
 	case dibs.ReasonRecovery:
 		return "a recovery run has it: " + dibs.ShortID(t.BlockingRun)
 	}

@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/dibs-run/dibs"
@@ -343,7 +342,7 @@ func union(a, b []time.Time) []time.Time {
 // blocked names, on a trigger that was not started, what it stood back for.
 func (f *firing) blocked(t *dibs.Trigger) {
 	if t.Reason == dibs.ReasonPaused {
-		t.Detail = fmt.Sprintf("%s (%s)", f.state.PausedWhy, f.state.PausedBy)
+		t.Detail = f.state.PausedWhy
 		t.BlockingUntil = f.state.PausedUntil
 		return
 	}

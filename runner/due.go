@@ -34,6 +34,15 @@ func (r *Runner) TickAll(ctx context.Context) ([]dibs.Report, error) {
 	return reports, errors.Join(faults...)
 }
 
+// Register makes a job known to the database without running it.
+func (r *Runner) Register(ctx context.Context, name string) error {
+	j, err := r.lookup(name)
+	if err != nil {
+		return err
+	}
+	return r.store.Register(ctx, []dibs.JobRecord{{Name: j.Name, Hash: j.hash, Text: j.text}})
+}
+
 // fire brings the trigger, or waits first when the slot that it must be meant
 // for is about to come.
 func (r *Runner) fire(ctx context.Context, j *job, claims dibs.Claims, a Ask) (dispatch.Fired, error) {
@@ -85,7 +94,7 @@ func (r *Runner) request(ctx context.Context, j *job, claims dibs.Claims, a Ask)
 	if req.By == "" {
 		req.By = r.by
 	}
-	if !a.Waiter {
+	if !a.Waiter && !a.Enqueue {
 		req.Able = r.able(ctx)
 	}
 	fromOutside := a.Origin == "" || a.Origin == dibs.OriginExternal || a.Origin == dibs.OriginSchedule
