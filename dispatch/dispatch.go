@@ -114,6 +114,8 @@ type Worker struct {
 	Lease time.Duration
 	// Beside is true for a job that takes no lock.
 	Beside bool
+	// Recovers is what the run repairs, if it does.
+	Recovers string
 }
 
 // Able says how this process would run a waiting trigger; false: it may not.

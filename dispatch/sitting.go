@@ -239,7 +239,7 @@ func (s *sitting) start(ctx context.Context, t *dibs.Trigger, w worker) (*dibs.R
 	run := &dibs.Run{
 		ID: id, Job: t.Job, Trigger: t.ID, Origin: t.Origin, Kind: w.Kind, State: dibs.RunRunning,
 		Slot: latestOf(*t), Key: t.Key, Definition: w.Hash, Holder: w.holder, Token: dibs.ClaimToken(id, 0),
-		LeaseFor: w.Lease, Previous: s.previous,
+		LeaseFor: w.Lease, Previous: s.previous, Recovers: w.Recovers,
 	}
 	takeLock := !w.Beside && t.Key == ""
 	if takeLock {

@@ -44,7 +44,7 @@ func (s *shift) startLookups(handlers context.Context, items []*inHand) {
 		began := time.Now()
 		answers := make([]looked, len(list))
 		for i, item := range list {
-			answers[i].result, answers[i].err = s.ask(ctx, item)
+			answers[i].result, answers[i].err = s.job.ask(ctx, item)
 		}
 		s.results <- answer{items: good, looked: answers, work: work, took: time.Since(began)}
 	}()
@@ -52,11 +52,8 @@ func (s *shift) startLookups(handlers context.Context, items []*inHand) {
 
 // ask asks about one item under the job's time limit and contains whatever the
 // lookup does.
-func (s *shift) ask(ctx context.Context, item dibs.Item) (res dibs.LookupResult, err error) {
-	limit := s.job.Timeout
-	if limit <= 0 {
-		limit = s.job.timing.lease
-	}
+func (j *job) ask(ctx context.Context, item dibs.Item) (res dibs.LookupResult, err error) {
+	limit := j.askLimit()
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, dibs.ErrTimeout)
 	defer cancel()
 	item.Deadline = time.Now().Add(limit)
@@ -68,7 +65,7 @@ func (s *shift) ask(ctx context.Context, item dibs.Item) (res dibs.LookupResult,
 			res = dibs.LookupResult{}
 		}
 	}()
-	res, err = s.job.Lookup(ctx, item)
+	res, err = j.Lookup(ctx, item)
 	switch res.Presence {
 	case dibs.PresenceFound, dibs.PresenceAbsent, dibs.PresenceDuplicate:
 	default:
@@ -77,6 +74,14 @@ func (s *shift) ask(ctx context.Context, item dibs.Item) (res dibs.LookupResult,
 		}
 	}
 	return res, err
+}
+
+// askLimit is the job's time limit for one lookup.
+func (j *job) askLimit() time.Duration {
+	if j.Timeout > 0 {
+		return j.Timeout
+	}
+	return j.timing.lease
 }
 
 // takeLooked receives the answers of lookups: each confirms, clears the item to
