@@ -75,7 +75,7 @@ func (b *bundle) inserts(from, to int) (longest time.Duration) {
 // each other's way lose no lease and end no loop.
 func CaseB67(t *testing.T, c Config) {
 	c.one(t, func(b *bundle) {
-		const rows, workers, rounds = 40, 3, 20
+		const rows, workers, rounds = 40, 3, 12
 		b.full(rows)
 		ctx, stop := context.WithTimeout(b.Context(), 2*wait)
 		defer stop()

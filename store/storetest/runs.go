@@ -121,6 +121,12 @@ func staleEnd(b *bundle) {
 		return nil
 	})
 	b.lose(r)
+	b.decide(r.Job, func(_ context.Context, d dibs.Desk) error {
+		if d.Holder() != nil {
+			b.Errorf("a lost run still has its lock: %+v", d.Holder())
+		}
+		return nil
+	})
 	if err := end(r.Ref()); !errors.Is(err, dibs.ErrStaleFence) {
 		b.Errorf("a lost run was ended: %v", err)
 	}
