@@ -16,7 +16,7 @@ import (
 // Cases from the field, named as in the project's list. Each checks the whole
 // kind of failure as far as a store has to do with it.
 
-// CaseB02: recovery must not rewrite what finished, or was claimed afresh, after
+// CaseB02 checks that recovery must not rewrite what finished, or was claimed afresh, after
 // recovery had read it.
 func CaseB02(t *testing.T, c Config) {
 	c.one(t, func(b *bundle) {
@@ -63,7 +63,7 @@ func CaseB02(t *testing.T, c Config) {
 	})
 }
 
-// CaseB08: a lease end is computed when the wait for a lock is over, by the
+// CaseB08 checks that a lease end is computed when the wait for a lock is over, by the
 // database's clock.
 func CaseB08(t *testing.T, c Config) {
 	c.one(t, func(b *bundle) {
@@ -131,7 +131,7 @@ func (b *bundle) delayed(what string, r dibs.Run, asked time.Duration, do func()
 	}
 }
 
-// CaseB10: a delayed renewal takes nothing back from the new owner, and a
+// CaseB10 checks that a delayed renewal takes nothing back from the new owner, and a
 // worker's own last renewal does not make its own finish stale.
 func CaseB10(t *testing.T, c Config) {
 	c.one(t, func(b *bundle) {
@@ -171,7 +171,7 @@ func CaseB10(t *testing.T, c Config) {
 	})
 }
 
-// CaseB24: every state that holds a row has an end.
+// CaseB24 checks that every state that holds a row has an end.
 func CaseB24(t *testing.T, c Config) {
 	c.one(t, func(b *bundle) {
 		b.full(8)
@@ -197,7 +197,7 @@ func CaseB24(t *testing.T, c Config) {
 	})
 }
 
-// CaseB30: rows that keep failing do not own the head of the queue.
+// CaseB30 checks that rows that keep failing do not own the head of the queue.
 func CaseB30(t *testing.T, c Config) {
 	c.one(t, func(b *bundle) {
 		const bad, good, batch = 8, 1000, 8
@@ -223,7 +223,7 @@ func CaseB30(t *testing.T, c Config) {
 	})
 }
 
-// CaseB35: a process that dies between the claim and the start leaves a row that
+// CaseB35 checks that a process that dies between the claim and the start leaves a row that
 // somebody picks up, and no success that never was.
 func CaseB35(t *testing.T, c Config) {
 	c.one(t, func(b *bundle) {
@@ -260,11 +260,11 @@ func CaseB35(t *testing.T, c Config) {
 	})
 }
 
-// CaseB58: names that some collation takes for equal are different jobs, locks
+// CaseB58 checks that names that some collation takes for equal are different jobs, locks
 // and slots; see the checks of keys for rows.
 func CaseB58(t *testing.T, c Config) { c.one(t, caseB58) }
 
-// CaseB70: a lock belongs to a lease and to no connection: whatever a pool or a
+// CaseB70 checks that a lock belongs to a lease and to no connection: whatever a pool or a
 // pooler does with connections neither frees it nor keeps it.
 func CaseB70(t *testing.T, c Config) {
 	c.one(t, func(b *bundle) {

@@ -11,7 +11,7 @@ import (
 	"github.com/dibs-run/dibs"
 )
 
-// CaseB66: eight idle workers that poll an empty table, renew and sweep it delay
+// CaseB66 checks that eight idle workers that poll an empty table, renew and sweep it delay
 // nobody who inserts.
 func CaseB66(t *testing.T, c Config) {
 	c.one(t, func(b *bundle) {
@@ -71,7 +71,7 @@ func (b *bundle) inserts(from, to int) (longest time.Duration) {
 	return longest
 }
 
-// CaseB67: claims, sweeps, heartbeats and the application's own transactions in
+// CaseB67 checks that claims, sweeps, heartbeats and the application's own transactions in
 // each other's way lose no lease and end no loop.
 func CaseB67(t *testing.T, c Config) {
 	c.one(t, func(b *bundle) {
