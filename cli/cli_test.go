@@ -27,7 +27,7 @@ func call(args ...string) (code int, stdout, stderr string) {
 func TestEachCommandHasItsPlaceAndAnExample(t *testing.T) {
 	a := &app{program: Program{}.withDefaults()}
 	a.out = newOutput(&bytes.Buffer{}, a.env)
-	root := a.root()
+	root := a.root(nil)
 	root.InitDefaultCompletionCmd()
 	groups := []string{groupRun, groupSee, groupAct, groupProve, groupSetup}
 	for _, c := range root.Commands() {

@@ -15,7 +15,7 @@ func Main(ctx context.Context, p Program, args []string, stdin io.Reader, stdout
 	a := &app{program: p.withDefaults(), in: stdin, log: stderr}
 	a.out = newOutput(stdout, a.env)
 	defer a.close()
-	root := a.root()
+	root := a.root(args)
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
@@ -35,7 +35,7 @@ const (
 
 // root builds the tree of commands. Nothing is opened or read here, so that
 // help, completion and version cost nothing.
-func (a *app) root() *cobra.Command {
+func (a *app) root(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   a.program.Name,
 		Short: "Give each piece of scheduled work to exactly one run",
@@ -56,9 +56,7 @@ func (a *app) root() *cobra.Command {
 	f.StringVar(&a.flags.db, "db", "", "database: sqlite:PATH, postgres://… or mysql://… (default: $DIBS_DATABASE_URL, the file, …)")
 	f.StringVar(&a.flags.config, "config", "", "configuration file (default: ./dibs.yaml, $DIBS_CONFIG, …)")
 	f.BoolVar(&a.flags.allowLocal, "allow-local-db", false, "accept a SQLite file on a network file system or in a container's own layer")
-	for _, c := range a.commands() {
-		root.AddCommand(c)
-	}
+	a.add(root, args)
 	root.SetHelpCommand(&cobra.Command{
 		Use: "help [COMMAND]", Hidden: true, GroupID: groupSetup,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -73,14 +71,38 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
+// maker makes one command, known by its name before it is made.
+type maker struct {
+	name string
+	make func() *cobra.Command
+}
+
 // commands lists every command, in the order of the groups.
-func (a *app) commands() []*cobra.Command {
-	return []*cobra.Command{
-		a.runCommand(), a.tickCommand(), a.triggerCommand(), a.serveCommand(),
-		a.statusCommand(), a.runsCommand(), a.showCommand(), a.itemsCommand(), a.triggersCommand(), a.nextCommand(),
-		a.pauseCommand(), a.resumeCommand(), a.cancelCommand(),
-		a.checkCommand(), a.demoCommand(),
-		a.initCommand(), a.adoptCommand(), a.migrateCommand(), a.importCommand(), a.printCommand(), a.versionCommand(),
+func (a *app) commands() []maker {
+	return []maker{
+		{"run", a.runCommand}, {"tick", a.tickCommand}, {"trigger", a.triggerCommand}, {"serve", a.serveCommand},
+		{"status", a.statusCommand}, {"runs", a.runsCommand}, {"show", a.showCommand}, {"items", a.itemsCommand}, {"triggers", a.triggersCommand}, {"next", a.nextCommand},
+		{"pause", a.pauseCommand}, {"resume", a.resumeCommand}, {"cancel", a.cancelCommand},
+		{"check", a.checkCommand}, {"demo", a.demoCommand},
+		{"init", a.initCommand}, {"adopt", a.adoptCommand}, {"migrate", a.migrateCommand}, {"import", a.importCommand}, {"print", a.printCommand}, {"version", a.versionCommand},
+	}
+}
+
+// add adds the command that is called, or all where it takes all to answer: a
+// wrapper that runs every minute on every host pays for its own command alone.
+func (a *app) add(root *cobra.Command, args []string) {
+	all := a.commands()
+	if len(args) > 0 {
+		for _, m := range all {
+			if m.name == args[0] {
+				root.CompletionOptions.DisableDefaultCmd = true
+				root.AddCommand(m.make())
+				return
+			}
+		}
+	}
+	for _, m := range all {
+		root.AddCommand(m.make())
 	}
 }
 
