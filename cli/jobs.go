@@ -144,6 +144,11 @@ func fromFile(j *config.Job) (*work, error) {
 	if job.Handle, err = handlerOf(j, killAfter(&job)); err != nil {
 		return nil, fmt.Errorf("job %s: %w", j.Name, err)
 	}
+	if j.Lookup != nil {
+		if job.Lookup, err = lookupOf(j, killAfter(&job)); err != nil {
+			return nil, fmt.Errorf("job %s: %w", j.Name, err)
+		}
+	}
 	return &work{Job: job, file: j}, nil
 }
 
@@ -176,6 +181,24 @@ func handlerOf(j *config.Job, grace time.Duration) (dibs.Handle, error) {
 	}
 }
 
+// lookupOf makes the lookup that a job of the file describes.
+func lookupOf(j *config.Job, grace time.Duration) (dibs.LookupFunc, error) {
+	h := j.Lookup.HTTP
+	if h == nil {
+		return handler.LookupExec(handler.ExecConfig{Argv: j.Lookup.Exec, Grace: grace})
+	}
+	out := handler.LookupHTTPConfig{
+		Method: h.Method, URL: h.URL, Headers: h.Headers, Body: h.Body, Matches: string(h.Matches), ID: string(h.ID),
+	}
+	for _, p := range h.Evidence {
+		out.Evidence = append(out.Evidence, string(p))
+	}
+	if j.Source != nil {
+		out.Columns = j.Source.Select
+	}
+	return handler.LookupHTTP(out)
+}
+
 // shell is the one that "shell:" stands for, whatever a person's own is.
 func shell() string {
 	if _, err := os.Stat("/bin/sh"); err == nil {
@@ -186,7 +209,7 @@ func shell() string {
 
 func httpOf(j *config.Job, h *config.HTTP) handler.HTTPConfig {
 	out := handler.HTTPConfig{
-		Method: h.Method, URL: h.URL, Headers: h.Headers, Body: h.Body, ID: string(h.ID),
+		Method: h.Method, URL: h.URL, Headers: h.Headers, Body: h.Body, ID: string(h.ID), IdempotencyHeader: h.IdempotencyHeader,
 	}
 	for _, p := range h.Evidence {
 		out.Evidence = append(out.Evidence, string(p))

@@ -19,6 +19,8 @@ func (j *Job) Dibs() (dibs.Job, error) {
 		OnUncertain: j.OnUncertain,
 		Lock:        j.Lock,
 		Operation:   j.Operation,
+		Identity:    j.Identity,
+		LookupAfter: time.Duration(j.LookupAfter),
 		Batch:       j.Batch,
 		Concurrency: j.Concurrency,
 		Lease:       time.Duration(j.Lease),
@@ -42,6 +44,10 @@ func (j *Job) Dibs() (dibs.Job, error) {
 	}
 	if j.schedule != nil { // a nil of its type would not be nil any more
 		out.Schedule = j.schedule
+	}
+	out.ReceiptRequired = j.Receipt == "required"
+	if i := j.Idempotency; i != nil {
+		out.Idempotency.ValidFor = time.Duration(i.ValidFor)
 	}
 	if r := j.Retry; r != nil {
 		out.Retry = dibs.Retry{Min: r.Backoff.Min, Max: r.Backoff.Max, MaxAttempts: r.MaxAttempts, MaxExpirations: r.MaxExpirations}

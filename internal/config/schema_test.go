@@ -226,8 +226,8 @@ func TestSchemaJudgesAsTheDecoderDoes(t *testing.T) {
 	for _, body := range []string{
 		"colour: red", "jobs: {a: {overlap: quue}}", "jobs: {a: {lease: 60}}", "jobs: {a: {lease: -5s}}",
 		"jobs: {a: {lease: soon}}", "jobs: {a: {batch: 0}}", "jobs: {a: {batch: \"10\"}}", "jobs: {a: {retry: {backoff: 5s}}}",
-		"jobs: {a: {handler: {exec: ls}}}", "jobs: {a: {source: {table: t}}}", "jobs: {a: {lookup: {}}}",
-		"jobs: {a: {handler: {http: {url: x, id: id}}}}", "jobs: {a: {fail_when: often}}", "jobs: {a: {on_uncertain: hold}}",
+		"jobs: {a: {handler: {exec: ls}}}", "jobs: {a: {source: {table: t}}}", "jobs: {a: {lookup: {shell: x}}}",
+		"jobs: {a: {handler: {http: {url: x, id: id}}}}", "jobs: {a: {fail_when: often}}", "jobs: {a: {on_uncertain: maybe}}",
 		"jobs: {a: {source: {table: t, key: [], one_shot: 1}}}", "jobs: {a: {handler: {http: {url: x, status: {done: [7]}}}}}",
 	} {
 		path := filepath.Join(t.TempDir(), "x.yaml")

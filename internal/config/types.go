@@ -29,7 +29,10 @@ type document struct {
 type Settings struct {
 	TimeZone    string           `yaml:"time_zone" doc:"IANA name of the zone in which cron fields are read, or UTC. Required with a cron schedule that does not name one itself (CRON_TZ=)."`
 	Overlap     dibs.Overlap     `yaml:"overlap" enum:"skip,queue,coalesce,replace,allow" doc:"What happens to a trigger that arrives while a run has the lock. Required, here or in defaults."`
-	OnUncertain dibs.OnUncertain `yaml:"on_uncertain" enum:"replay,lookup,hold" later:"lookup,hold" doc:"What happens to an item whose earlier attempt began and left no outcome. Required, here or in defaults. replay: the handler is idempotent, run it again."`
+	OnUncertain dibs.OnUncertain `yaml:"on_uncertain" enum:"replay,lookup,hold" doc:"What happens to an item whose earlier attempt began and left no outcome. Required, here or in defaults. replay: the handler is idempotent, run it again; lookup: ask the destination, by lookup; hold: a person decides."`
+	Receipt     string           `yaml:"receipt" enum:"optional,required" doc:"required: done without the destination's ID is an unknown outcome. Default optional."`
+	LookupAfter Duration         `yaml:"lookup_after" doc:"How long after the last instant at which an attempt could have sent an absent answer is believed. Default: twice timeout, or twice lease without one."`
+	Idempotency *Idempotency     `yaml:"idempotency" doc:"What the destination promises about repeated requests, for on_uncertain: replay."`
 	Batch       int              `yaml:"batch" min:"1" doc:"The most rows that one claim takes. Default 100."`
 	Concurrency int              `yaml:"concurrency" min:"1" doc:"Handlers running at once. Default 1."`
 	Lease       Duration         `yaml:"lease" doc:"How long a claim lasts without renewal. Default 60s. With heartbeat: off it must outlast the run."`
@@ -65,11 +68,12 @@ type Job struct {
 	Schedule  *Schedule `yaml:"schedule" doc:"When the job is due: \"*/5 * * * *\", \"@every 90s\", or a mapping. Without one, something else says when."`
 	Source    *Source   `yaml:"source" doc:"Where the items come from. Without one, the run itself is the one item."`
 	Operation string    `yaml:"operation" doc:"The middle part of the default work ID. Default: run."`
+	Identity  string    `yaml:"identity" doc:"The template of the work ID: parts between slashes, each a text or one of {job}, {operation}, {key}, {key.N}, {key.COLUMN}, {cycle}, {slot}, {trigger} and the selected columns. Default {job}/{operation}/{key}/{cycle}, of one-shot rows without {cycle}."`
 	Lock      string    `yaml:"lock" doc:"Jobs with the same lock exclude one another. Default: the job's name."`
 	PerHost   bool      `yaml:"per_host" doc:"Each host has a job of its own, NAME@HOST, with its own lock, slots and history. Only without a source."`
 	NotWithin Duration  `yaml:"not_within" doc:"Refuse a trigger so soon after the last run that succeeded, unless a person asks. For jobs that something else fires; for rows see source."`
 	Handler   *Handler  `yaml:"handler" doc:"What does the work: one of exec, shell and http. Required with a source."`
-	Lookup    *Handler  `yaml:"lookup" later:"*" doc:"How to ask the destination what became of an item."`
+	Lookup    *Lookup   `yaml:"lookup" doc:"How to ask the destination what became of an item: exec or http. Required with on_uncertain: lookup."`
 
 	node     *node
 	schedule *schedule.Schedule
@@ -150,6 +154,28 @@ type Handler struct {
 	Exec  []string `yaml:"exec" doc:"A program and its arguments, one process per item, never through a shell."`
 	Shell string   `yaml:"shell" doc:"A shell command, only for jobs without a source. A dollar sign before { is written $${."`
 	HTTP  *HTTP    `yaml:"http" doc:"One HTTP request per item."`
+}
+
+// Idempotency is what a destination promises about repeated requests.
+type Idempotency struct {
+	ValidFor Duration `yaml:"valid_for" must:"yes" doc:"How long after its first attempt a replay is recognised. After that an unknown outcome is held."`
+}
+
+// Lookup asks the destination: exactly one of its fields is set.
+type Lookup struct {
+	Exec []string    `yaml:"exec" doc:"A program and its arguments. Exit code 0 with a receipt means found, 3 absent, anything else that it cannot be told."`
+	HTTP *LookupHTTP `yaml:"http" doc:"One HTTP request. 404 means absent."`
+}
+
+// LookupHTTP is a request that asks about one item.
+type LookupHTTP struct {
+	Method   string    `yaml:"method" doc:"Default GET."`
+	URL      string    `yaml:"url" must:"yes" doc:"An http or https address; templates such as {work_id} may stand in its path and its query."`
+	Headers  Headers   `yaml:"headers" doc:"Header names and values; values may hold templates."`
+	Body     string    `yaml:"body" doc:"A template. Default: none."`
+	Matches  Pointer   `yaml:"matches" doc:"JSON pointer to the list of what was found: none is absent, one found, more a duplicate. Without it the response is what was found."`
+	ID       Pointer   `yaml:"id" doc:"JSON pointer to the destination's own ID, inside a match or the response."`
+	Evidence []Pointer `yaml:"evidence" doc:"JSON pointers to fields worth keeping, as a list."`
 }
 
 // HTTP is a request per item. URL, header values and body may hold templates

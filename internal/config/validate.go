@@ -64,6 +64,7 @@ func (c *checker) check() {
 	if j.Handler != nil {
 		c.handler(j.Handler)
 	}
+	c.effects(j)
 }
 
 func (c *checker) schedule(s *Schedule) {
@@ -140,20 +141,7 @@ func (c *checker) handler(h *Handler) {
 }
 
 func (c *checker) http(h *HTTP) {
-	if strings.ContainsFunc(h.Method, func(r rune) bool { return r < 'A' || r > 'Z' }) {
-		c.fault("is not a method", "write it in capitals, such as POST", "handler", "http", "method")
-	}
-	if h.URL != "" && !webAddress(h.URL) {
-		c.fault("is not an http or https address", "write https://HOST/PATH", "handler", "http", "url")
-	}
-	for name, value := range h.Headers {
-		switch {
-		case !headerName(name):
-			c.fault(quote(name)+" is not a header name", "use letters, digits and -", "handler", "http", "headers", name)
-		case strings.ContainsAny(value, "\r\n\x00"):
-			c.fault("a header value must be one line", "remove the line breaks; a secret's file may end in more than one", "handler", "http", "headers", name)
-		}
-	}
+	c.request("handler", h.Method, h.URL, h.Headers)
 	if name := h.IdempotencyHeader; name != "" && name != "-" && !headerName(name) {
 		c.fault(quote(name)+" is not a header name", "use letters, digits and -", "handler", "http", "idempotency_header")
 	}
