@@ -156,7 +156,10 @@ type TriggerFilter struct {
 	Slot       time.Time
 	ExternalID string
 	Suffix     string
-	Limit      int
+	// From and To bound the slot or, without one, when the trigger came,
+	// half-open; zero: no bound.
+	From, To time.Time
+	Limit    int
 }
 
 // OutcomeFilter selects outcomes, newest first.

@@ -12,6 +12,7 @@ import (
 type Store interface {
 	Runs
 	Ledger
+	Plans
 	// Claims opens the claim primitive on a table. It reads the catalogue and
 	// refuses, with a [ConfigError] naming the offending thing, what cannot be
 	// supported. It changes nothing.

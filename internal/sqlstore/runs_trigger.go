@@ -53,6 +53,7 @@ func (s *Store) ListTriggers(ctx context.Context, f dibs.TriggerFilter) ([]dibs.
 	st, err := s.own("trigger_list", present(map[string]bool{
 		"job": f.Job != "", "decision": f.Decision != "", "run": f.Run != "", "blocking": f.Blocking != "",
 		"slot": !f.Slot.IsZero(), "external_id": f.ExternalID != "", "suffix": suffix != "",
+		"from": !f.From.IsZero(), "to": !f.To.IsZero(),
 	})...)
 	if err != nil {
 		return nil, err
@@ -62,6 +63,7 @@ func (s *Store) ListTriggers(ctx context.Context, f dibs.TriggerFilter) ([]dibs.
 		list, err = s.triggers(ctx, s.db, st, Binds{
 			"job": f.Job, "decision": string(f.Decision), "run": f.Run, "blocking": f.Blocking,
 			"slot": micros(f.Slot), "external_id": f.ExternalID, "suffix": suffix, "limit": limitOf(f.Limit),
+			"from": micros(f.From), "to": micros(f.To),
 		})
 		return err
 	})

@@ -199,6 +199,21 @@ CREATE TABLE IF NOT EXISTS {schema}dibs_findings (
     KEY dibs_findings_work (work_id)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
+-- What a recovery means to do, before it does it.
+CREATE TABLE IF NOT EXISTS {schema}dibs_plans (
+    id         VARBINARY(64) NOT NULL PRIMARY KEY,
+    job        VARBINARY(255) NOT NULL,
+    span       VARBINARY(2048) NOT NULL,
+    state      VARBINARY(32) NOT NULL,
+    most       BIGINT NOT NULL,
+    items      LONGTEXT NOT NULL,
+    runs       MEDIUMTEXT NOT NULL,
+    by_whom    MEDIUMTEXT,
+    why        MEDIUMTEXT,
+    created_at DATETIME(6) NOT NULL,
+    KEY dibs_plans_job (job, created_at)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
 -- Counters as deltas: inserted by everybody, folded by the sweep, no hot row.
 CREATE TABLE IF NOT EXISTS {schema}dibs_tallies (
     id     BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,

@@ -11,5 +11,7 @@ WHERE 1 = 1
   AND owns_slot = :owned_slot                   -- if owned_slot
   AND owns_external = :owned_external           -- if owned_external
   AND substr(id, -length(:suffix)) = :suffix    -- if suffix
+  AND coalesce(slot, created_at) >= :from  -- if from
+  AND coalesce(slot, created_at) < :to  -- if to
 ORDER BY created_at DESC, id DESC
 LIMIT :limit

@@ -200,6 +200,21 @@ CREATE TABLE IF NOT EXISTS dibs_findings (
 CREATE INDEX IF NOT EXISTS dibs_findings_job ON dibs_findings (job, found_at);
 CREATE INDEX IF NOT EXISTS dibs_findings_work ON dibs_findings (work_id);
 
+-- What a recovery means to do, before it does it.
+CREATE TABLE IF NOT EXISTS dibs_plans (
+    id         TEXT NOT NULL PRIMARY KEY,
+    job        TEXT NOT NULL,
+    span       TEXT NOT NULL,
+    state      TEXT NOT NULL,
+    most       INTEGER NOT NULL,
+    items      TEXT NOT NULL,
+    runs       TEXT NOT NULL,
+    by_whom    TEXT,
+    why        TEXT,
+    created_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS dibs_plans_job ON dibs_plans (job, created_at);
+
 -- Counters as deltas: inserted by everybody, folded by the sweep, no hot row.
 CREATE TABLE IF NOT EXISTS dibs_tallies (
     id     INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -1,0 +1,6 @@
+SELECT id, job, span, state, most, items, runs, by_whom, why, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', created_at)
+FROM {schema}dibs_plans
+WHERE job = :job
+  AND span = :span
+ORDER BY created_at DESC, id DESC
+LIMIT 1
