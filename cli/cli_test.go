@@ -156,7 +156,7 @@ func TestJudge(t *testing.T) {
 func TestEachFaultHasALineOfItsOwn(t *testing.T) {
 	one, two := errors.New("one"), errors.New("two")
 	got := faultsOf(errors.Join(one, errors.Join(two, fmt.Errorf("%w, then %w", one, two))))
-	if len(got) != 3 || got[0] != one || got[1] != two || got[2].Error() != "one, then two" {
+	if len(got) != 3 || !errors.Is(got[0], one) || !errors.Is(got[1], two) || got[2].Error() != "one, then two" {
 		t.Errorf("faults: %q", got)
 	}
 	if got := faultsOf(fmt.Errorf("job x: %w", errors.Join(one, two))); len(got) != 1 {

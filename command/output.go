@@ -61,7 +61,7 @@ func (s *stream) copy() {
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			rest, err := s.drain()
-			s.endReading(err == io.EOF)
+			s.endReading(errors.Is(err, io.EOF))
 			s.write(rest)
 			return
 		}
@@ -162,7 +162,7 @@ func (s *stream) cut() {
 	case s.state == writing:
 		var err error
 		s.pending, err = s.drain()
-		s.eof, s.state = err == io.EOF, readingOver
+		s.eof, s.state = errors.Is(err, io.EOF), readingOver
 		close(s.read)
 	case s.state == reading && !s.kicked:
 		s.kicked = true

@@ -200,7 +200,7 @@ func TestNothingRecordedMeansNoCopies(t *testing.T) {
 	res := run(t, command.Config{Argv: []string{"readlink", "/proc/self/fd/1"}, Stdout: w})
 	_ = w.Close()
 	got, err := io.ReadAll(r)
-	if err != nil || res.Tail != nil && len(res.Tail) > 0 {
+	if err != nil || len(res.Tail) > 0 {
 		t.Fatalf("%v, tail %q", err, res.Tail)
 	}
 	if !strings.HasPrefix(string(got), "pipe:") {

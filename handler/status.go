@@ -56,7 +56,8 @@ func newStatusTable(s Statuses) (statusTable, error) {
 }
 
 func (t statusTable) add(entry string, m meaning) error {
-	into, n := t.codes, 0
+	into := t.codes
+	var n int
 	if len(entry) == 3 && entry[1:] == "xx" {
 		into, n = t.classes, int(entry[0]-'0')
 		if n < 2 || n > 5 {

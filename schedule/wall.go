@@ -159,12 +159,11 @@ func (c *clock) next(wall int64) (int64, bool) {
 	today, second := splitWall(wall)
 	year, month, day := civil(today)
 	first := today - int64(day) + 1
-	s := -1
 	for range cycleMonths + 2 {
 		n := daysIn(year, month)
 		set := uint64(c.days(month, weekday(first), n))
 		if day > 0 && set&(1<<uint(day)) != 0 {
-			if s = c.secondFrom(second); s >= 0 {
+			if s := c.secondFrom(second); s >= 0 {
 				return today*daySeconds + int64(s), true
 			}
 		}

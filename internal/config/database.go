@@ -75,9 +75,7 @@ type urlFault struct{ problem, fix string }
 
 func parseSQLite(rest string) (URL, *urlFault) {
 	path, query, _ := strings.Cut(rest, "?")
-	if strings.HasPrefix(path, "//") { // sqlite:///absolute; sqlite://relative is what people also write
-		path = strings.TrimPrefix(path, "//")
-	}
+	path = strings.TrimPrefix(path, "//") // sqlite:///absolute; sqlite://relative is what people also write
 	params, err := url.ParseQuery(query)
 	if err != nil {
 		return URL{}, &urlFault{"has malformed parameters", "write ?installation=ID"}

@@ -210,7 +210,7 @@ func (l *loader) include(ctx context.Context, at *node, pattern string) error {
 	paths, err := filepath.Glob(full)
 	if err != nil {
 		l.faults.node(at, "include", quote(pattern)+" is not a pattern", "use * and ? as the shell does, such as jobs.d/*.yaml")
-		return nil
+		return nil //nolint:nilerr // it is among the faults
 	}
 	if len(paths) == 0 && !strings.ContainsAny(pattern, "*?[") {
 		l.faults.node(at, "include", "there is no file "+full, "correct the path; it is relative to this file")

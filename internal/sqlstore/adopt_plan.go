@@ -249,7 +249,7 @@ func (p *adopter) indexable(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if refused != nil {
-		return "", nil // an index of all rows serves too
+		return "", nil //nolint:nilerr // an index of all rows serves too
 	}
 	return where, nil
 }

@@ -65,7 +65,7 @@ func (k *checker) mixed(c Column, found []shape) {
 				"a row with such a value cannot be compared, and is never due or always", "rewrite these values")
 			continue
 		}
-		if strings.HasPrefix(s.example, "integer:") && len(strings.TrimLeft(s.example, "integer:-0")) < 9 {
+		if strings.HasPrefix(s.example, "integer:") && len(strings.TrimLeft(strings.TrimPrefix(s.example, "integer:"), "-0")) < 9 {
 			continue // close to 1970: it fits every unit
 		}
 		kind := resolved.Shape

@@ -130,7 +130,7 @@ func (k compiler) optional(into *Statement, name string, own Fragments) error {
 	return k.one(into, name, own)
 }
 
-func (st Statement) there() bool { return st.SQL != "" }
+func (s Statement) there() bool { return s.SQL != "" }
 
 // checkpoint is the fenced first statement of every claiming or settling
 // transaction. It tells whether the run is still running and ours, and not past

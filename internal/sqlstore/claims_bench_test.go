@@ -73,7 +73,7 @@ func drainBare(b *testing.B, s *sqlstore.Store, _ dibs.Claims) int {
 	n := 0
 	for {
 		var ids []int64
-		rows, err := s.DB().QueryContext(b.Context(), take)
+		rows, err := s.DB().QueryContext(b.Context(), take) //nolint:sqlclosecheck // read to its end, which closes it
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -224,15 +224,13 @@ func (r *resolver) writable(c Column, want string) {
 	case c.OnUpdate != "":
 		r.fault(where, "changes by itself (ON UPDATE "+c.OnUpdate+")", "drop the ON UPDATE clause or map another column")
 	}
-	switch ok := true; want {
+	switch want {
 	case "integer":
-		ok = c.Kind == KindInt || c.Kind == KindUint
-		if !ok {
+		if c.Kind != KindInt && c.Kind != KindUint {
 			r.fault(where, fmt.Sprintf("has type %s (%s)", c.Type, c.Kind), "make it BIGINT")
 		}
 	case "text":
-		ok = c.Kind == KindText
-		if !ok {
+		if c.Kind != KindText {
 			r.fault(where, fmt.Sprintf("has type %s (%s)", c.Type, c.Kind), "make it TEXT or VARCHAR(96)")
 		}
 	}

@@ -30,7 +30,7 @@ func classify(err error) sqlstore.Class {
 // numberOf reads the number out of "Error 1213 (40001): …", which is how the
 // usual driver prints the server's error; its type has no method to ask.
 func numberOf(err error) int {
-	switch wrapped := err.(type) {
+	switch wrapped := err.(type) { //nolint:errorlint // it unwraps by itself, to ask every branch
 	case interface{ Unwrap() error }:
 		if inner := wrapped.Unwrap(); inner != nil {
 			return numberOf(inner)
