@@ -102,6 +102,9 @@ type ClaimRequest struct {
 	Progress Progress
 	// Settle is done first, in the same transaction.
 	Settle []Settlement
+	// Skip are rows to leave alone, since an earlier claim found them refused. A
+	// claim with any takes rows one by one, which is slower.
+	Skip []Key
 }
 
 // Mark is a position in claiming order.
@@ -125,11 +128,22 @@ type Claimed struct {
 	// EndsAt is the end of the items' leases, Now the database's time.
 	EndsAt time.Time
 	Now    time.Time
+	// Refused are due rows that the database would not let be claimed. They are as
+	// they were, with an outcome on record; together with Items they are at most
+	// the limit.
+	Refused []RefusedClaim
 	// Over is true when the checkpoint found the run no longer running (or past
 	// its stop-by): nothing was claimed.
 	Over bool
 	// Mark is where this claim began, for the next one.
 	Mark Mark
+}
+
+// RefusedClaim is a row whose claim the database refuses for what is in it: a
+// trigger of the table's own raises an error, a CHECK fails.
+type RefusedClaim struct {
+	Key Key
+	Err error
 }
 
 // Held is a row that this claim owns, with what was there before.

@@ -81,7 +81,9 @@ const (
 	ReasonDone        Reason = "done"
 	ReasonQuarantined Reason = "quarantined"
 	ReasonHeld        Reason = "held"
-	ReasonLocked      Reason = "locked"
+	// ReasonClaimRefused is of an item: the database refused the claim itself.
+	ReasonClaimRefused Reason = "claim_refused"
+	ReasonLocked       Reason = "locked"
 )
 
 // Trigger is a request that a job run, and what was decided about it.

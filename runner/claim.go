@@ -50,7 +50,7 @@ func (s *shift) claim(ctx context.Context) error {
 	settlements, settling := s.settleNow()
 	req := dibs.ClaimRequest{
 		Run: s.run.Ref(), Token: token, Scope: s.scope, Limit: s.room(), Lease: s.job.timing.lease,
-		Mark: s.mark, Progress: s.progress(), Settle: settlements,
+		Mark: s.mark, Progress: s.progress(), Settle: settlements, Skip: s.unclaimable,
 	}
 	dbCtx, cancel := s.dbContext(ctx)
 	defer cancel()
@@ -82,7 +82,39 @@ func (s *shift) claim(ctx context.Context) error {
 		return nil
 	}
 	s.accept(got, s.token, sent)
+	if err := s.refuseRows(ctx, got.Refused, s.token); err != nil {
+		return err
+	}
 	return s.look(ctx, got, req)
+}
+
+// mostRefused bounds how many rows of a run the database may refuse to let be
+// claimed, each of them alone, before the table itself is to blame.
+const mostRefused = 1000
+
+// refuseRows books rows that the database would not let be claimed: each fails
+// alone, and this run does not ask for it again.
+func (s *shift) refuseRows(ctx context.Context, refused []dibs.RefusedClaim, n int) error {
+	if len(refused) == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	for _, f := range refused {
+		s.unclaimable = append(s.unclaimable, f.Key)
+		s.counts.Selected++
+		s.counts.Add(dibs.OutcomeFailed, 1)
+	}
+	total := s.counts
+	s.mu.Unlock()
+	now := time.Duration(0)
+	for _, f := range refused {
+		s.r.log.WarnContext(ctx, "the database refuses to let a row be claimed", "job", s.job.Name, "run", s.run.ID, "key", f.Key.String(), "err", f.Err)
+		s.r.observe(Event{Kind: EventItem, Job: s.job.Name, Run: s.run, Batch: n, Key: f.Key, Outcome: dibs.OutcomeFailed, DueIn: &now, Err: f.Err.Error(), Counts: total})
+	}
+	if len(s.unclaimable) > mostRefused {
+		return fmt.Errorf("claim items of %s: the database refuses to let %d rows be claimed, such as: %w", s.job.Name, len(s.unclaimable), refused[0].Err)
+	}
+	return nil
 }
 
 // markFor is how long a low-water mark is trusted: rows that became due behind
@@ -154,10 +186,14 @@ func (s *shift) reportTakeOvers(got dibs.Claimed, n int) {
 // look decides whether there is more to claim.
 func (s *shift) look(ctx context.Context, got dibs.Claimed, req dibs.ClaimRequest) error {
 	s.mark = got.Mark
-	if s.scope.Key != nil {
+	if s.scope.Key != nil && len(got.Refused) == 0 {
 		return s.concludeKey(ctx, got)
 	}
-	if len(got.Items) > 0 {
+	if s.scope.Key != nil {
+		s.exhausted = true
+		return nil
+	}
+	if len(got.Items)+len(got.Refused) > 0 {
 		return nil
 	}
 	if req.Mark.ClaimableAt.IsZero() {

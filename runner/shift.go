@@ -77,14 +77,16 @@ type shift struct {
 	exhausted bool
 	stopping  bool
 	refused   *refusal
-	asked     time.Time // when this shift began, for bounded waits
-	down      int       // consecutive answers that the destination is down
-	probing   bool      // the destination was down when the last run ended
-	position  string
-	unitErr   string
-	deadlineC <-chan time.Time // max_duration or the context's own deadline
-	drain     <-chan time.Time // end of the grace for running handlers
-	drained   int
+	// unclaimable rows are refused by the database itself; not asked for again.
+	unclaimable []dibs.Key
+	asked       time.Time // when this shift began, for bounded waits
+	down        int       // consecutive answers that the destination is down
+	probing     bool      // the destination was down when the last run ended
+	position    string
+	unitErr     string
+	deadlineC   <-chan time.Time // max_duration or the context's own deadline
+	drain       <-chan time.Time // end of the grace for running handlers
+	drained     int
 }
 
 // batch counts a claim's items until each has an outcome.

@@ -95,10 +95,14 @@ func (c *claims) Claim(ctx context.Context, r dibs.ClaimRequest) (dibs.Claimed, 
 			return nil
 		}
 		got := taking{claims: c, tx: tx, r: r, now: now}
-		if err := got.take(ctx); err != nil {
+		take := got.take
+		if single || len(r.Skip) > 0 {
+			take = got.takeSafely
+		}
+		if err := take(ctx); err != nil {
 			return err
 		}
-		out.Items, out.Now = got.items, got.now
+		out.Items, out.Refused, out.Now = got.items, got.refused, got.now
 		return c.recordLost(ctx, tx, out.Items)
 	})
 	if err != nil {
@@ -140,10 +144,11 @@ func (c *claims) finishClaim(out *dibs.Claimed, r dibs.ClaimRequest) {
 // taking is one claim under way.
 type taking struct {
 	*claims
-	tx    *Tx
-	r     dibs.ClaimRequest
-	items []dibs.Held
-	now   time.Time
+	tx      *Tx
+	r       dibs.ClaimRequest
+	items   []dibs.Held
+	refused []dibs.RefusedClaim
+	now     time.Time
 }
 
 // take picks and claims rows by the statement that fits.
@@ -257,7 +262,10 @@ func (t *taking) pick(ctx context.Context, st Statement, b Binds) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.tx.Exec(ctx, t.st.claimWrite, Binds{"items": encoded, "token": string(t.r.Token)})
+	n, err := t.tx.Exec(ctx, t.st.claimWrite, Binds{"items": encoded, "token": string(t.r.Token)})
+	if asked := int64(len(items)); err == nil && n < asked {
+		err = &txError{refusedClaim{n, asked}, ClassData}
+	}
 	return err
 }
 

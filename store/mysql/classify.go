@@ -71,6 +71,8 @@ func byNumber(n int) sqlstore.Class {
 		return sqlstore.ClassConnection // too many, node not ready, shutting down, aborted, killed
 	case 1048, 1264, 1265, 1292, 1364, 1366, 1367, 1406, 1411, 1452, 1451, 1690, 3140, 3819, 4025, 3988, 1300, 1526:
 		return sqlstore.ClassData
+	case 1644, 1643, 1172, 1242, 1329, 1442:
+		return sqlstore.ClassData // what a trigger of the table's own raises
 	}
 	return sqlstore.ClassOther
 }

@@ -166,7 +166,7 @@ func TestErrorsAreClassified(t *testing.T) {
 		"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1290":                  sqlstore.ClassReadOnly,
 		"SIGNAL SQLSTATE '42000' SET MYSQL_ERRNO = 1142":                  sqlstore.ClassDenied,
 		"SIGNAL SQLSTATE '08S01' SET MYSQL_ERRNO = 1047":                  sqlstore.ClassConnection,
-		"SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'Error 1213 (40001)'": sqlstore.ClassOther,
+		"SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'Error 1213 (40001)'": sqlstore.ClassData,
 	} {
 		_, err := db.ExecContext(t.Context(), text)
 		if err == nil {

@@ -54,6 +54,8 @@ func byState(state string) sqlstore.Class {
 		return sqlstore.ClassConnection
 	case "22", "23", "44":
 		return sqlstore.ClassData
+	case "P0", "09", "21", "27", "38", "39":
+		return sqlstore.ClassData // what a trigger of the table's own raises
 	case "28":
 		return sqlstore.ClassUnavailable // who are you?
 	case "XX":

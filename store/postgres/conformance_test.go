@@ -48,6 +48,8 @@ func TestCrashesBetweenStatements(t *testing.T) { storetest.Crashes(t, suite()) 
 
 func TestCaseB12CommitWithoutAnswer(t *testing.T) { storetest.CaseB12(t, suite()) }
 
+func TestStatementsOfABatch(t *testing.T) { storetest.CaseStatements(t, suite(), 5) }
+
 func TestRandomHistory(t *testing.T) { storetest.History(t, suite()) }
 
 func TestCaseB02RecoveryAfterTheFact(t *testing.T)   { storetest.CaseB02(t, suite()) }

@@ -84,6 +84,7 @@ func Run(t *testing.T, c Config) {
 	}{
 		{"claim", claimChecks()}, {"own", ownChecks()}, {"settle", settleChecks()}, {"renew", renewChecks()},
 		{"sweep", sweepChecks()}, {"two", twoChecks()}, {"runs", runChecks()}, {"keys", keyChecks()},
+		{"refused", refuseChecks()},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			t.Parallel()
@@ -180,7 +181,7 @@ func (b *bundle) full(n int, change ...func(*dibs.Table)) {
 	b.table = fmt.Sprintf("items%d", b.tables.Add(1))
 	b.exec(fmt.Sprintf(`CREATE TABLE %s (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(50), status VARCHAR(20) DEFAULT 'IDLE' NOT NULL,
 		started_at %[2]s, claimable_at %[2]s DEFAULT %[3]s, claim_token VARCHAR(96), fence BIGINT, attempts INT, expirations INT,
-		cycle BIGINT, last_success_at %[2]s, last_error VARCHAR(40) CHECK (last_error <> 'poison'))`, b.table, b.sql.Time, b.sql.Epoch))
+		cycle BIGINT, last_success_at %[2]s, last_error VARCHAR(40) CHECK (last_error <> 'poison'), %[4]s)`, b.table, b.sql.Time, b.sql.Epoch, refusing))
 	b.exec(fmt.Sprintf("CREATE INDEX %s_due ON %[1]s (claimable_at, id)", b.table))
 	b.insert(1, n)
 	b.open(dibs.Table{Name: b.table, Key: "id", Select: []string{"name"},
@@ -191,8 +192,8 @@ func (b *bundle) full(n int, change ...func(*dibs.Table)) {
 func (b *bundle) two(n int, change ...func(*dibs.Table)) {
 	b.Helper()
 	b.table = fmt.Sprintf("items%d", b.tables.Add(1))
-	b.exec(fmt.Sprintf("CREATE TABLE %s (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(50), status VARCHAR(20) DEFAULT 'IDLE' NOT NULL, started_at %s)",
-		b.table, b.sql.Time))
+	b.exec(fmt.Sprintf("CREATE TABLE %s (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(50), status VARCHAR(20) DEFAULT 'IDLE' NOT NULL, started_at %s, %s)",
+		b.table, b.sql.Time, refusing))
 	b.exec(fmt.Sprintf("CREATE INDEX %s_due ON %[1]s (status, started_at)", b.table))
 	b.insert(1, n)
 	b.open(dibs.Table{Name: b.table, Key: "id", TwoColumn: true}, change...)
