@@ -142,6 +142,8 @@ type Fired struct {
 	// that the request must be meant for it.
 	WaitUntil time.Time
 	Next      time.Time
+	// Registered is the hash of the job's definition as it is registered, if it is.
+	Registered string
 	// Clamped says which stored times lay in the future and were put back.
 	Clamped string
 }

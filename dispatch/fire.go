@@ -23,7 +23,7 @@ func (s *sitting) fire(ctx context.Context, r Request) (Fired, error) {
 		return out, err
 	}
 	f := &firing{sitting: s, r: r, out: &out}
-	f.state = state
+	f.state, out.Registered = state, state.Definition
 	t, err := f.trigger(r.Origin)
 	if err != nil {
 		return out, err
