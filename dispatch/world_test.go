@@ -28,7 +28,7 @@ func inWorld(t *testing.T, f func(w *world)) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "app.db")
 	synctest.Test(t, func(t *testing.T) {
-		db, err := sql.Open("sqlite3", "file:"+file+"?_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
+		db, err := sql.Open("sqlite3", "file:"+file+"?_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)")
 		if err != nil {
 			t.Fatal(err)
 		}
