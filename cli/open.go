@@ -18,11 +18,15 @@ type opened struct {
 	url    config.URL
 	source string // which of the five places named the database
 	store  Store
+	hide   func(text string) string // instead of the file's own; nil: the file's
 }
 
 // redact hides the secrets that the file took from the environment.
 func (o *opened) redact(text string) string {
-	if o.file == nil {
+	switch {
+	case o.hide != nil:
+		return o.hide(text)
+	case o.file == nil:
 		return text
 	}
 	return o.file.Redact(text)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -89,6 +90,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		return err
 	}
 	d.secret.add(a.opened.file)
+	a.opened.hide = d.secret.redact
 	d.log = slog.New(d.secret.handler(a.log, f.log))
 	a.conns = f.maxRuns + spareConns
 	store, err := a.openToWork(ctx)
@@ -105,6 +107,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return err
 	}
+	a.opened.file = nil // ten thousand jobs' worth of syntax is not needed any more
 	return d.run(ctx, f.listen, len(works))
 }
 
@@ -167,6 +170,7 @@ func (d *daemon) reloads(ctx context.Context) {
 		return
 	}
 	for {
+		debug.FreeOSMemory() // reading a file takes much more than keeping its jobs
 		select {
 		case <-ctx.Done():
 			return

@@ -1,20 +1,23 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/dibs-run/dibs/internal/config"
 )
 
-// redactor hides the secrets of every file that was ever read from the log. It
-// is safe for concurrent use.
+// redactor hides the secrets of every file that was ever read from the log: runs
+// that an older file defined may still be at work. It is safe for concurrent
+// use.
 type redactor struct {
-	mu    sync.Mutex
-	files []*config.File
+	mu      sync.Mutex
+	secrets []string // the longest first, so that no part of one is left
 }
 
 // add makes the secrets of a file known; nil: it has none.
@@ -24,20 +27,19 @@ func (r *redactor) add(f *config.File) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// Those of a file before the last are still in runs that it defined; files
-	// without a difference to the last are not worth keeping.
-	if n := len(r.files); n > 0 && slices.Equal(r.files[n-1].Secrets(), f.Secrets()) {
-		r.files[n-1] = f
-		return
+	for _, secret := range f.Secrets() {
+		if !slices.Contains(r.secrets, secret) {
+			r.secrets = append(r.secrets, secret)
+		}
 	}
-	r.files = append(r.files, f)
+	slices.SortFunc(r.secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 }
 
 func (r *redactor) redact(text string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, f := range r.files {
-		text = f.Redact(text)
+	for _, secret := range r.secrets {
+		text = strings.ReplaceAll(text, secret, "***")
 	}
 	return text
 }
