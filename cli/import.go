@@ -41,8 +41,11 @@ func (a *app) importCommand() *cobra.Command {
 	s.BoolVar(&f.system, "system", false, "the lines name a user, as in /etc/crontab (found out by the file's path)")
 	s.StringVar(&f.zone, "time-zone", "", "zone in which cron reads the fields (default: CRON_TZ in the file, else this host's)")
 	c := &cobra.Command{
-		Use: "import crontab", Short: "Turn crontabs into jobs, or wrap each of their lines",
-		Example: tab.Example, Args: cobra.NoArgs,
+		Use:     "import",
+		Short:   "Turn crontabs into jobs, or wrap each of their lines",
+		Long:    "Reads what another scheduler knows and prints what dibs would need. Nothing is changed.",
+		Example: "  dibs import",
+		Args:    cobra.NoArgs,
 	}
 	c.AddCommand(command("", tab, func(_ *cobra.Command, args []string) error { return a.importCrontab(args, f) }))
 	return command(groupSetup, c, func(cmd *cobra.Command, _ []string) error { return cmd.Help() })

@@ -62,6 +62,8 @@ type session struct {
 	next    time.Time     // slot, when nothing was due
 	spent   *dibs.Run     // of a duplicate
 	keeper  *keeper
+
+	registered string // the hash of the definition that the database has
 }
 
 // fire opens the database and brings the trigger, as long as --db-wait allows.
@@ -129,6 +131,9 @@ func (s *session) take(f dispatch.Fired) {
 	s.trigger, s.run, s.next, s.spent = f.Trigger, f.Run, f.Next, f.Spent
 	if !f.Now.IsZero() {
 		s.now = f.Now
+	}
+	if f.Registered != "" {
+		s.registered = f.Registered
 	}
 	if f.Run != nil {
 		s.trigger, s.sent = f.For, f.Sent

@@ -20,7 +20,7 @@ type keeper struct {
 	say    func(format string, args ...any)
 
 	mu      sync.Mutex
-	until   time.Time // the local deadline, both clocks
+	end     time.Time // of the lease, at the earliest, by both clocks of this process
 	left    bool      // the lease was lost
 	gone    bool      // and somebody else may have it: renewals were refused
 	reason  string    // how it was lost, for people
@@ -30,21 +30,27 @@ type keeper struct {
 
 // newKeeper takes a lease that was asked for at the instant sent.
 func newKeeper(k *keeper, sent time.Time, left time.Duration) *keeper {
-	k.until = sent.Add(min(left, k.timing.lease) - k.timing.margin())
+	k.end = sent.Add(min(left, k.timing.lease))
 	return k
+}
+
+// until is when the lease is not believed in any more. A run that was asked to
+// stop has its grace already. Called under mu.
+func (k *keeper) until() time.Time {
+	if !k.stopBy.IsZero() {
+		return k.end.Add(-k.timing.slack)
+	}
+	return k.end.Add(-k.timing.margin())
 }
 
 // killBy is when nothing of the command may be left. See [wrapped.Config].
 func (k *keeper) killBy() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	switch {
-	case k.carry:
+	if k.carry {
 		return time.Time{}
-	case !k.stopBy.IsZero():
-		return earlier(k.stopBy, k.until.Add(k.timing.grace))
 	}
-	return k.until.Add(k.timing.grace)
+	return k.end.Add(-k.timing.slack)
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -58,7 +64,7 @@ func earlier(a, b time.Time) time.Time {
 func (k *keeper) leaseEnd() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.until.Add(k.timing.margin())
+	return k.end
 }
 
 // state tells what became of the lease.
@@ -97,7 +103,7 @@ func (k *keeper) pause(next time.Time) time.Duration {
 	defer k.mu.Unlock()
 	d := min(time.Until(next), time.Second)
 	if !k.left {
-		d = min(d, time.Until(k.until))
+		d = min(d, time.Until(k.until()))
 	}
 	return max(d, time.Millisecond)
 }
@@ -110,7 +116,7 @@ func (k *keeper) watch(now time.Time) (suspicious bool) {
 	if k.left {
 		return false
 	}
-	if !now.Before(k.until) {
+	if !now.Before(k.until()) {
 		how := "it could not be renewed in time"
 		if k.trouble != nil {
 			how += ": " + k.trouble.Error()
@@ -118,7 +124,7 @@ func (k *keeper) watch(now time.Time) (suspicious bool) {
 		k.lose(how)
 		return false
 	}
-	return !now.Round(0).Before(k.until.Round(0))
+	return !now.Round(0).Before(k.until().Round(0))
 }
 
 // lose stops the command. Called under mu.
@@ -141,7 +147,7 @@ func (k *keeper) renew(ctx context.Context) bool {
 	k.mu.Lock()
 	limit := k.timing.beat
 	if !k.left {
-		limit = max(min(limit, time.Until(k.until)), 100*time.Millisecond)
+		limit = max(min(limit, time.Until(k.until())), 100*time.Millisecond)
 	}
 	refused := k.gone
 	k.mu.Unlock()
@@ -160,15 +166,18 @@ func (k *keeper) renew(ctx context.Context) bool {
 	if k.trouble = err; err != nil {
 		return false
 	}
-	if got.Run.IsZero() {
-		k.gone = true
-		k.lose("a renewal was refused: the run is no longer ours")
-		return true
-	}
-	k.until = sent.Add(min(k.timing.lease, got.Run.Sub(got.Now)) - k.timing.margin())
-	if !got.StopBy.IsZero() && k.stopBy.IsZero() {
+	if !got.StopBy.IsZero() && k.stopBy.IsZero() && !got.Ends.IsZero() {
 		k.stopBy = sent.Add(got.StopBy.Sub(got.Now))
 		k.stop(errAskedToStop)
+	}
+	switch {
+	case !got.Run.IsZero():
+		k.end = sent.Add(min(k.timing.lease, got.Run.Sub(got.Now)))
+	case !got.Ends.IsZero() && !got.StopBy.IsZero(): // what is left is for stopping
+		k.end = sent.Add(got.Ends.Sub(got.Now))
+	default:
+		k.gone = true
+		k.lose("a renewal was refused: the run is no longer ours")
 	}
 	return true
 }

@@ -143,7 +143,11 @@ func (s *session) withoutCommand(ctx context.Context, end dibs.RunEnd) error {
 // register keeps the definition; nothing is written when it is known.
 func (s *session) register(ctx context.Context) error {
 	record := dibs.JobRecord{Name: s.w.job.Name, Hash: s.w.hash, Text: s.w.job.Definition}
-	return s.store.Register(ctx, []dibs.JobRecord{record})
+	if err := s.store.Register(ctx, []dibs.JobRecord{record}); err != nil {
+		return err
+	}
+	s.registered = s.w.hash
+	return nil
 }
 
 // look reads the job's last runs: how the former one ended, for the command,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,13 +122,19 @@ func (a *app) spoolFolder() string {
 // tidy does what a wrapper owes the others while its command runs: it registers
 // the job, records what ran unprotected, and ends what was left by the dead.
 // Nothing of it can fail the run.
+//
+// Only a run that lasts looks for the dead, and one in sixteen of the short ones:
+// a command that runs every minute on every host must not pay for it each time.
 func (s *session) tidy(ctx context.Context) {
-	if !s.w.slotted() { // done before the trigger otherwise
+	if s.registered != s.w.hash {
 		if err := s.register(ctx); err != nil && ctx.Err() == nil {
 			s.app.say("%s: the definition could not be recorded: %v", s.w.job.Name, err)
 		}
 	}
 	s.collect(ctx)
+	if rand.IntN(16) != 0 && sleep(ctx, time.Second) != nil {
+		return
+	}
 	if _, err := s.dispatch.Sweep(ctx); err != nil && ctx.Err() == nil {
 		s.app.say("%s: dead runs could not be ended: %v", s.w.job.Name, err)
 	}

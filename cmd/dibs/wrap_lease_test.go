@@ -19,6 +19,9 @@ func TestWrapper(t *testing.T) {
 	binary := buildBinary(t)
 	for name, play := range map[string]func(*world){
 		"a hundred at once":     hundredAtOnce,
+		"many in turn":          manyInTurn,
+		"one more covers all":   oneMoreCoversAll,
+		"only the newest":       onlyTheNewest,
 		"paused past its lease": wrapperPaused,
 		"lease loss accepted":   leaseLossAccepted,
 	} {
@@ -68,6 +71,88 @@ func hundredAtOnce(w *world) {
 	w.want("1", "SELECT count(*) FROM dibs_runs WHERE state = 'succeeded'")
 	w.want("1", "SELECT count(*) FROM dibs_runs")
 	w.want(fmt.Sprint(n), "SELECT count(*) FROM dibs_triggers")
+}
+
+// manyInTurn: under queue all run, one after the other, in the order of their
+// triggers; beyond the limit they stand back.
+func manyInTurn(w *world) {
+	const n = 12
+	w.file("hold", 0o600, "")
+	script := "echo begin $DIBS_WORK_ID >> log; while [ -e hold ]; do sleep 0.02; done; echo end >> log"
+	all := []*process{w.wrap(script, "--overlap", "queue", "--queue-limit", fmt.Sprint(n-2))}
+	w.running()
+	for range n - 2 {
+		all = append(all, w.wrap(script, "--overlap", "queue", "--queue-limit", fmt.Sprint(n-2)))
+	}
+	w.until(fmt.Sprint(n-2), "SELECT count(*) FROM dibs_triggers WHERE decision = 'waiting'")
+	if out, code := w.run(w.wrapped(script, "--overlap", "queue", "--queue-limit", fmt.Sprint(n-2))...); code != 0 {
+		w.t.Errorf("beyond the limit: exit %d\n%s", code, out)
+	}
+	w.want("1", "SELECT count(*) FROM dibs_triggers WHERE decision = 'skipped' AND reason = 'queue_full'")
+	w.remove("hold")
+	for _, p := range all {
+		w.wantCode(p, 0)
+	}
+	lines := splitLines(strings.TrimSpace(w.text("log")))
+	if len(lines) != 2*(n-1) {
+		w.t.Fatalf("%d lines, want %d\n%s", len(lines), 2*(n-1), w.text("log"))
+	}
+	var ran []string
+	for i := 0; i < len(lines); i += 2 {
+		if !strings.HasPrefix(lines[i], "begin ") || lines[i+1] != "end" {
+			w.t.Fatalf("two ran at once:\n%s", w.text("log"))
+		}
+		ran = append(ran, strings.TrimPrefix(lines[i], "begin "))
+	}
+	if got := strings.Join(ran, " "); got != w.column("SELECT id FROM dibs_triggers WHERE decision = 'started' ORDER BY created_at, id") {
+		w.t.Errorf("the order is not that of the triggers: %s", got)
+	}
+}
+
+// oneMoreCoversAll: under coalesce those that arrive during a run become one
+// more, also when the one that waits is killed and another arrives.
+func oneMoreCoversAll(w *world) {
+	w.file("hold", 0o600, "")
+	slot := func(n int) []string {
+		return w.wrapped("echo $DIBS_SLOT $DIBS_COVERED_SLOTS >> log; while [ -e hold ]; do sleep 0.02; done",
+			"--overlap", "coalesce", "--slot", fmt.Sprintf("2026-01-01T0%d:00:00Z", n))
+	}
+	first := w.start(slot(0)...)
+	w.await("log")
+	former := w.start(slot(1)...)
+	w.until("1", "SELECT count(*) FROM dibs_triggers WHERE decision = 'waiting'")
+	killed := w.start(slot(2)...)
+	w.wantCode(former, 0) // the newest waits for all
+	w.signal(killed, syscall.SIGKILL)
+	_ = killed.code(w.t)
+	last := w.start(slot(3)...)
+	w.poll(func() bool {
+		return strings.Contains(w.one("SELECT covered FROM dibs_triggers WHERE decision = 'waiting' AND slot IS NOT NULL ORDER BY created_at DESC LIMIT 1"), "T02:00")
+	}, func() string { return "the last one does not cover the killed one's slot" })
+	w.remove("hold")
+	w.wantCode(first, 0)
+	w.wantCode(last, 0)
+	lines := splitLines(strings.TrimSpace(w.text("log")))
+	if len(lines) != 2 || !strings.HasPrefix(lines[1], "2026-01-01T03:00:00Z ") || !strings.Contains(lines[1], "01:00:00Z") || !strings.Contains(lines[1], "02:00:00Z") {
+		w.t.Errorf("want one more run with slot 03:00 that covers 01:00 and 02:00, got\n%s", w.text("log"))
+	}
+	w.want("2", "SELECT count(*) FROM dibs_runs WHERE state = 'succeeded'")
+	w.want("0", "SELECT count(*) FROM dibs_triggers WHERE decision = 'waiting'")
+}
+
+// onlyTheNewest: under replace the running command is stopped in time, exits 75
+// and is on record as replaced.
+func onlyTheNewest(w *world) {
+	old := w.wrap("touch ready; sleep 100; true", "--overlap", "replace", "--lease", "4s", "--grace", "500ms")
+	w.await("ready")
+	run := w.running()
+	if out, code := w.run(w.wrapped("echo newest", "--overlap", "replace", "--lease", "4s", "--grace", "500ms")...); code != 0 || out != "newest\n" {
+		w.t.Errorf("the newest: exit %d, %q", code, out)
+	}
+	w.wantCode(old, 75)
+	w.wantNobody(run)
+	w.want("cancelled|replaced", "SELECT "+w.concat("state", "'|'", "reason")+" FROM dibs_runs WHERE id = '"+run+"'")
+	w.want("1", "SELECT count(*) FROM dibs_runs WHERE state = 'succeeded'")
 }
 
 // wrapperPaused: a wrapper that slept through its lease stops its command and

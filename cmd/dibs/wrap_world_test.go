@@ -105,3 +105,33 @@ func (w *world) lines(name string) int {
 	}
 	return strings.Count(w.text(name), "\n")
 }
+
+// column reads a column of a query as one text, with spaces in between.
+func (w *world) column(query string) string {
+	w.t.Helper()
+	rows, err := w.db.QueryContext(w.t.Context(), query)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		var s string
+		if err := rows.Scan(&s); err != nil {
+			w.t.Fatal(err)
+		}
+		all = append(all, s)
+	}
+	if err := rows.Err(); err != nil {
+		w.t.Fatal(err)
+	}
+	return strings.Join(all, " ")
+}
+
+// concat joins columns as each database spells it.
+func (w *world) concat(parts ...string) string {
+	if w.kind == "mysql" {
+		return "concat(" + strings.Join(parts, ", ") + ")"
+	}
+	return strings.Join(parts, " || ")
+}
