@@ -115,6 +115,10 @@ type Job struct {
 	// refuses us altogether make a run stop claiming. Default 10; negative: never.
 	Breaker int
 
+	// RecoverLimit is how many items a recovery may replay without being told that
+	// it is a large one. Default 1000.
+	RecoverLimit int
+
 	// Handle or HandleBatch does the work.
 	Handle      Handle
 	HandleBatch HandleBatch

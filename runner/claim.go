@@ -18,6 +18,9 @@ func (s *shift) mayClaim() bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.rec != nil && s.target() < 0 {
+		return false
+	}
 	return len(s.queue) == 0 && !s.lost && s.stopBy.isZero()
 }
 
@@ -44,6 +47,9 @@ func (s *shift) room() int {
 func (s *shift) claim(ctx context.Context) error {
 	s.token++
 	token := dibs.ClaimToken(s.run.ID, s.token)
+	if ok, err := s.aim(token); err != nil || !ok {
+		return err
+	}
 	if time.Since(s.markSince) > markFor {
 		s.mark, s.markSince = dibs.Mark{}, time.Now()
 	}
@@ -127,7 +133,7 @@ func (s *shift) accept(got dibs.Claimed, n int, sent time.Time) {
 	if len(got.Items) == 0 {
 		return
 	}
-	var poison, twice []*inHand
+	var poison, twice, strayed []*inHand
 	s.mu.Lock()
 	b := &batch{left: len(got.Items), since: sent}
 	b.counts.Selected = int64(len(got.Items))
@@ -139,6 +145,8 @@ func (s *shift) accept(got dibs.Claimed, n int, sent time.Time) {
 		s.hand[handKey(h)] = it
 		_, flying := s.r.flying.Load(s.flyingKey(h.Key))
 		switch {
+		case s.strayed(h):
+			strayed = append(strayed, it)
 		case policy.Poisoned(h.Expirations, s.job.Retry):
 			poison = append(poison, it)
 		case flying:
@@ -151,6 +159,9 @@ func (s *shift) accept(got dibs.Claimed, n int, sent time.Time) {
 	poke(s.moved)
 	s.r.observe(Event{Kind: EventClaimed, Job: s.job.Name, Run: s.run, Batch: n, N: len(got.Items), Now: got.Now, LeaseLeft: got.EndsAt.Sub(got.Now)})
 	s.reportTakeOvers(got, n)
+	for _, it := range strayed {
+		s.giveBack(it, dibs.ReasonMovedOn)
+	}
 	for _, it := range poison {
 		s.quarantine(it)
 	}
@@ -186,6 +197,9 @@ func (s *shift) reportTakeOvers(got dibs.Claimed, n int) {
 // look decides whether there is more to claim.
 func (s *shift) look(ctx context.Context, got dibs.Claimed, req dibs.ClaimRequest) error {
 	s.mark = got.Mark
+	if s.rec != nil {
+		return nil // what was not won is told apart at the end
+	}
 	if s.scope.Key != nil && len(got.Refused) == 0 {
 		return s.concludeKey(ctx, got)
 	}

@@ -158,6 +158,9 @@ func (s *shift) item(it *inHand, cancel context.CancelCauseFunc) (dibs.Item, err
 		Payload: h.Payload, Origin: s.run.Origin, Slot: s.run.Slot, LastSuccess: h.LastSuccess,
 		Concurrent: h.Prior.Expired(), Previous: s.run.Previous,
 	}
+	if s.rec != nil {
+		item.Slot = s.rec.by[h.Token].Slot
+	}
 	if h.Prior.Expired() && h.Prior.Token != "" {
 		item.Previous = "lost:" + h.Prior.Token.Run()
 	}

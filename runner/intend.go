@@ -145,6 +145,9 @@ func (s *shift) intention(it *inHand) (dibs.Intention, error) {
 
 // workID names the action by the job's identity.
 func (s *shift) workID(h dibs.Held) (string, error) {
+	if s.rec != nil && !s.job.fixed() {
+		return s.rec.by[h.Token].Work, nil
+	}
 	trigger := s.trigger.ExternalID
 	if trigger == "" {
 		trigger = s.trigger.ID

@@ -77,6 +77,7 @@ type shift struct {
 	exhausted bool
 	stopping  bool
 	refused   *refusal
+	rec       *recovery // of a recovery run
 	// unclaimable rows are refused by the database itself; not asked for again.
 	unclaimable []dibs.Key
 	asked       time.Time // when this shift began, for bounded waits
@@ -176,7 +177,10 @@ func (s *shift) work(ctx context.Context) error {
 	}
 	group.Go(func() error { return s.watchdog(background) })
 
-	err := s.coordinate(ctx, handlers)
+	err := s.begin(ctx)
+	if err == nil {
+		err = s.coordinate(ctx, handlers)
+	}
 
 	stopBackground()
 	if werr := group.Wait(); werr != nil && !errors.Is(werr, context.Canceled) {
@@ -324,6 +328,12 @@ func minBackoff(j *job) time.Duration {
 }
 
 func (s *shift) countRemaining(ctx context.Context) {
+	if s.rec != nil {
+		s.mu.Lock()
+		s.counts.Remaining = int64(len(s.rec.todo))
+		s.mu.Unlock()
+		return
+	}
 	ctx, cancel := s.dbContext(ctx)
 	defer cancel()
 	n, err := s.claims.Remaining(ctx, s.scope, remainingLimit)
