@@ -17,23 +17,28 @@ import (
 func (a *app) checkCommand() *cobra.Command {
 	var f checkFlags
 	c := &cobra.Command{
-		Use:   "check [JOB…]",
+		Use:   "check [JOB…] | check --crontab [FILE…]",
 		Short: "Prove that a job can work here; change nothing",
 		Long: "Looks at the server, our tables and each job: its file, its lease arithmetic, its\n" +
 			"table's columns, indexes, privileges, row security, times and states. A claim and\n" +
 			"a settle are tried on rows that are due, in a transaction that is rolled back, and\n" +
-			"compared with what was meant. Exits with 2 on errors.",
-		Example:           "  dibs check\n  dibs check crm-sync --strict\n  dibs check --json",
+			"compared with what was meant. Exits with 2 on errors.\n\n" +
+			"With --crontab it looks at crontabs instead: an unescaped % above all.",
+		Example:           "  dibs check\n  dibs check crm-sync --strict\n  dibs check --json\n  crontab -l | dibs check --crontab",
 		ValidArgsFunction: a.completeJobs,
 	}
 	c.Flags().BoolVar(&f.strict, "strict", false, "treat warnings as errors")
 	c.Flags().BoolVar(&f.json, "json", false, "write JSON")
+	c.Flags().BoolVar(&f.crontab, "crontab", false, "check crontabs (or standard input) instead of jobs")
 	return command(groupProve, c, func(cmd *cobra.Command, args []string) error {
+		if f.crontab {
+			return a.checkCrontabs(args, f)
+		}
 		return a.check(cmd.Context(), args, f)
 	})
 }
 
-type checkFlags struct{ strict, json bool }
+type checkFlags struct{ strict, json, crontab bool }
 
 // checked is what was found about one thing.
 type checked struct {
