@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -195,29 +196,40 @@ func (s *Server) open(ctx context.Context) (release func(), states map[string]di
 	if err != nil {
 		return nil, nil, err
 	}
-	r := s.runner.Load()
-	if err = s.register(ctx, r); err == nil {
-		states, err = s.states(ctx)
-	}
-	if err != nil {
+	if states, err = s.register(ctx, s.runner.Load()); err != nil {
 		release()
 		return nil, nil, err
 	}
 	return release, states, nil
 }
 
-// register tells the database of every job, waiting for it if need be.
-func (s *Server) register(ctx context.Context, r *Runner) error {
-	records := make([]dibs.JobRecord, 0, len(r.order))
+// register tells the database of every job that it does not know as it is,
+// waiting for it if need be, and says what is known of them then.
+func (s *Server) register(ctx context.Context, r *Runner) (map[string]dibs.JobState, error) {
+	states, err := s.states(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var records []dibs.JobRecord
 	for _, name := range r.order {
-		j := r.jobs[name]
-		records = append(records, dibs.JobRecord{Name: j.Name, Hash: j.hash, Text: j.text})
+		if j := r.jobs[name]; states[j.Name].Definition != j.hash {
+			records = append(records, dibs.JobRecord{Name: j.Name, Hash: j.hash, Text: j.text})
+		}
+	}
+	for bite := range slices.Chunk(records, registerBite) {
+		err := s.until(ctx, "register the jobs", func(ctx context.Context) error { return s.store.Register(ctx, bite) })
+		if err != nil {
+			return nil, err
+		}
 	}
 	if len(records) == 0 {
-		return nil
+		return states, nil
 	}
-	return s.until(ctx, "register", func(ctx context.Context) error { return s.store.Register(ctx, records) })
+	return s.states(ctx)
 }
+
+// registerBite is how many jobs one transaction registers.
+const registerBite = 200
 
 // until repeats a call until the database answers.
 func (s *Server) until(ctx context.Context, what string, call func(context.Context) error) error {

@@ -48,10 +48,7 @@ func (s *Server) Reload(ctx context.Context, jobs []dibs.Job) (Changes, error) {
 		return Changes{}, err
 	}
 	changes := difference(old, next)
-	if err := s.register(ctx, next); err != nil {
-		return Changes{}, err
-	}
-	states, err := s.states(ctx)
+	states, err := s.register(ctx, next)
 	if err != nil {
 		return Changes{}, err
 	}

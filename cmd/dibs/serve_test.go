@@ -38,7 +38,7 @@ func (w *world) jobs(jobs string) {
 }
 
 // address is a free one on loopback.
-func address(t *testing.T) string {
+func address(t testing.TB) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -49,7 +49,7 @@ func address(t *testing.T) string {
 }
 
 // get asks a server; 0: it does not answer.
-func get(t *testing.T, url string) (int, string) {
+func get(t testing.TB, url string) (int, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

@@ -198,7 +198,7 @@ func (w *world) starts() map[string]int {
 }
 
 // buildBinary builds the real program once per test binary.
-func buildBinary(t *testing.T) string {
+func buildBinary(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "dibs")
 	build := exec.Command("go", "build", "-o", path, ".")
