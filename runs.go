@@ -28,6 +28,7 @@ type Runs interface {
 	Jobs(ctx context.Context) ([]JobState, error)
 	Run(ctx context.Context, id string) (Run, error)
 	Trigger(ctx context.Context, id string) (Trigger, error)
+	// ListRuns lists runs without their Output, which can be long; Run has it.
 	ListRuns(ctx context.Context, f RunFilter) ([]Run, error)
 	ListTriggers(ctx context.Context, f TriggerFilter) ([]Trigger, error)
 	ListOutcomes(ctx context.Context, f OutcomeFilter) ([]OutcomeRecord, error)

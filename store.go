@@ -273,9 +273,35 @@ type OutcomeRecord struct {
 	ReceiptID string          `json:"receipt_id,omitempty"`
 	Evidence  json.RawMessage `json:"evidence,omitempty"`
 	Error     string          `json:"error,omitempty"`
-	// Took is how long the handler ran, by this process's monotonic clock.
-	Took       time.Duration `json:"took_us"`
+	// Took is how long the handler ran, by this process's monotonic clock; in JSON
+	// took_us has it in whole microseconds.
+	Took       time.Duration `json:"-"`
 	RecordedAt time.Time     `json:"recorded_at"`
+}
+
+// plainOutcome is an OutcomeRecord without its methods.
+type plainOutcome OutcomeRecord
+
+// MarshalJSON writes Took as took_us. See [encoding/json.Marshaler].
+func (r OutcomeRecord) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		plainOutcome
+		TookUS int64 `json:"took_us"`
+	}{plainOutcome(r), r.Took.Microseconds()})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote. See [encoding/json.Unmarshaler].
+func (r *OutcomeRecord) UnmarshalJSON(data []byte) error {
+	var in struct {
+		plainOutcome
+		TookUS int64 `json:"took_us"`
+	}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	*r = OutcomeRecord(in.plainOutcome)
+	r.Took = time.Duration(in.TookUS) * time.Microsecond
+	return nil
 }
 
 // SettleRequest writes outcomes.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ type adoptFlags struct {
 	oneShot            bool
 	lease              time.Duration
 	apply, json        bool
+	allow              []string
 }
 
 func (a *app) adoptCommand() *cobra.Command {
@@ -48,6 +50,7 @@ func (a *app) adoptCommand() *cobra.Command {
 	fl.StringToStringVar(&f.labels, "label", nil, "map a state to the table's own label, such as idle=READY")
 	fl.StringVar(&f.job, "job", "", "the job's name in the printed configuration (default: the table's)")
 	fl.DurationVar(&f.lease, "lease", time.Minute, "the lease that rows already in progress get")
+	fl.StringSliceVar(&f.allow, "allow", nil, allowUsage)
 	fl.BoolVar(&f.apply, "apply", false, "do it; without this nothing is changed")
 	fl.BoolVar(&f.json, "json", false, "write JSON")
 	f.flags(c)
@@ -129,12 +132,22 @@ func assign(values map[string]string, fields []named, flag string) error {
 
 // adopt plans, shows and, if asked to, carries out.
 func (a *app) adopt(ctx context.Context, t dibs.Table, f adoptFlags) error {
+	if err := checkAllowed(f.allow); err != nil {
+		return err
+	}
 	connect := func() (Store, error) { return a.connect(ctx, false) }
 	if f.apply { // the act is recorded in our own tables
 		connect = func() (Store, error) { return a.open(ctx) }
 	}
 	store, err := connect()
 	if err != nil {
+		return err
+	}
+	faults, err := store.Durability(ctx)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(sqlstore.RefuseForgetful(faults, f.allow)...); err != nil {
 		return err
 	}
 	plan, err := store.PlanAdoption(ctx, sqlstore.Adoption{Table: t, Lease: f.lease})

@@ -28,6 +28,7 @@ func (a *app) checkCommand() *cobra.Command {
 		ValidArgsFunction: a.completeJobs,
 	}
 	c.Flags().BoolVar(&f.strict, "strict", false, "treat warnings as errors")
+	c.Flags().StringSliceVar(&f.allow, "allow", nil, allowUsage)
 	c.Flags().BoolVar(&f.json, "json", false, "write JSON")
 	c.Flags().BoolVar(&f.crontab, "crontab", false, "check crontabs (or standard input) instead of jobs")
 	return command(groupProve, c, func(cmd *cobra.Command, args []string) error {
@@ -38,7 +39,10 @@ func (a *app) checkCommand() *cobra.Command {
 	})
 }
 
-type checkFlags struct{ strict, json, crontab bool }
+type checkFlags struct {
+	strict, json, crontab bool
+	allow                 []string
+}
 
 // checked is what was found about one thing.
 type checked struct {
@@ -52,6 +56,9 @@ func (c *checked) add(sev sqlstore.Severity, code, subject, problem, why, fix st
 }
 
 func (a *app) check(ctx context.Context, names []string, f checkFlags) error {
+	if err := checkAllowed(f.allow); err != nil {
+		return err
+	}
 	l, err := a.look(ctx)
 	if err != nil {
 		return err
@@ -64,6 +71,7 @@ func (a *app) check(ctx context.Context, names []string, f checkFlags) error {
 	if err != nil {
 		return err
 	}
+	sqlstore.AllowSettings(server, f.allow)
 	all := []checked{{Findings: server}}
 	all[0].clock(l)
 	all[0].names(works)
@@ -234,7 +242,7 @@ func (a *app) about(c checked, f sqlstore.Finding) string {
 	subject := f.Subject
 	switch c.Job {
 	case "":
-		if subject == "database" || subject == "clock" {
+		if subject == "database" || subject == "clock" || f.Code == "durability" {
 			return ""
 		}
 	default:

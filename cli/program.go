@@ -68,6 +68,8 @@ type Store interface {
 	// PlanAdoption and ApplyAdoption make a user's table claimable.
 	PlanAdoption(ctx context.Context, a sqlstore.Adoption) (*sqlstore.AdoptPlan, error)
 	ApplyAdoption(ctx context.Context, p *sqlstore.AdoptPlan, report func(step int, rows int64)) error
+	// Durability lists the settings by which the database may forget a commit.
+	Durability(ctx context.Context) ([]string, error)
 	// CheckServer and CheckTable look for what would go wrong. They change
 	// nothing.
 	CheckServer(ctx context.Context) ([]sqlstore.Finding, error)

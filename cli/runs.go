@@ -55,9 +55,6 @@ func (a *app) runs(ctx context.Context, filter dibs.RunFilter, f listFlags) erro
 		list = []dibs.Run{}
 	}
 	if f.json {
-		for i := range list {
-			list[i].Output = "" // show has it
-		}
 		return a.out.json(struct {
 			Now  time.Time  `json:"now"`
 			Runs []dibs.Run `json:"runs"`

@@ -78,21 +78,6 @@ const (
 	shownOfKind   = 20
 )
 
-// attempt is an outcome as JSON has it.
-type attempt struct {
-	dibs.OutcomeRecord
-	// TookUS is how long the handler ran, in microseconds.
-	TookUS int64 `json:"took_us"`
-}
-
-func attempts(list []dibs.OutcomeRecord) []attempt {
-	out := make([]attempt, len(list))
-	for i, r := range list {
-		out[i] = attempt{r, r.Took.Microseconds()}
-	}
-	return out
-}
-
 // runReport is a run with what belongs to it.
 type runReport struct {
 	Now      time.Time     `json:"now"`
@@ -101,14 +86,14 @@ type runReport struct {
 	Trigger  *dibs.Trigger `json:"trigger,omitempty"`
 	// Recorded counts the outcomes on record, Outcomes lists those that did not
 	// complete.
-	Recorded   dibs.Counts `json:"recorded"`
-	Outcomes   []attempt   `json:"outcomes"`
-	Skipped    int         `json:"skipped_behind"`
-	Definition string      `json:"definition_text,omitempty"`
+	Recorded   dibs.Counts          `json:"recorded"`
+	Outcomes   []dibs.OutcomeRecord `json:"outcomes"`
+	Skipped    int                  `json:"skipped_behind"`
+	Definition string               `json:"definition_text,omitempty"`
 }
 
 func (l *look) report(ctx context.Context, r dibs.Run) (runReport, error) {
-	out := runReport{Now: l.now, Run: r, Balanced: r.Counts.Balanced(), Outcomes: []attempt{}}
+	out := runReport{Now: l.now, Run: r, Balanced: r.Counts.Balanced(), Outcomes: []dibs.OutcomeRecord{}}
 	if list, err := l.store.ListTriggers(ctx, dibs.TriggerFilter{Run: r.ID, Limit: 1}); err != nil {
 		return out, err
 	} else if len(list) > 0 {
@@ -136,7 +121,7 @@ func (l *look) report(ctx context.Context, r dibs.Run) (runReport, error) {
 		if err != nil {
 			return out, err
 		}
-		out.Outcomes = append(out.Outcomes, attempts(list)...)
+		out.Outcomes = append(out.Outcomes, list...)
 	}
 	if d, ok := l.store.(definer); ok && r.Definition != "" {
 		said, err := d.Definition(ctx, r.Job, r.Definition)
@@ -256,7 +241,7 @@ func (f *fields) lease(l *look, r dibs.Run) {
 }
 
 // writeAttempts lists outcomes; across runs each names its run.
-func (l *look) writeAttempts(list []attempt, job string, across bool) {
+func (l *look) writeAttempts(list []dibs.OutcomeRecord, job string, across bool) {
 	if len(list) == 0 {
 		return
 	}
@@ -277,7 +262,7 @@ func (l *look) writeAttempts(list []attempt, job string, across bool) {
 			outcome += " (late)"
 		}
 		t.add(text("%s", l.at(r.RecordedAt, job)), text("%s", name), cell{visible(outcome), toneOfOutcome(r.Outcome)},
-			text("%d", r.Attempt), text("%s", span(r.Took)), text("%s", saidOf(r.OutcomeRecord)))
+			text("%d", r.Attempt), text("%s", span(r.Took)), text("%s", saidOf(r)))
 	}
 	o.line("")
 	t.print(o, "  ")
@@ -315,19 +300,19 @@ func (l *look) showWork(_ context.Context, id string, list []dibs.OutcomeRecord,
 	o := l.app.out
 	if asJSON {
 		return o.json(struct {
-			Now      time.Time `json:"now"`
-			WorkID   string    `json:"work_id"`
-			Job      string    `json:"job"`
-			Key      string    `json:"key"`
-			Outcomes []attempt `json:"outcomes"`
-		}{l.now, id, list[0].Job, list[0].Key, attempts(list)})
+			Now      time.Time            `json:"now"`
+			WorkID   string               `json:"work_id"`
+			Job      string               `json:"job"`
+			Key      string               `json:"key"`
+			Outcomes []dibs.OutcomeRecord `json:"outcomes"`
+		}{l.now, id, list[0].Job, list[0].Key, list})
 	}
 	o.line("%s", o.paint(bold, visible(id)))
 	f := fields{out: o}
 	f.text("job", list[0].Job)
 	f.text("key", list[0].Key)
 	f.write()
-	l.writeAttempts(attempts(list), list[0].Job, true)
+	l.writeAttempts(list, list[0].Job, true)
 	o.more(len(list), shownOutcomes, "outcomes")
 	return nil
 }

@@ -81,6 +81,8 @@ type jobStatus struct {
 	Live     []dibs.Run `json:"live"`
 	Last     *dibs.Run  `json:"last_run,omitempty"`
 	LastGood time.Time  `json:"last_good,omitzero"`
+	// Next is the next slot of the job's schedule; zero when it has none.
+	Next time.Time `json:"next,omitzero"`
 	// Durations of the last runs over everything, oldest first.
 	P50US       int64        `json:"p50_us,omitempty"`
 	P95US       int64        `json:"p95_us,omitempty"`
@@ -272,13 +274,17 @@ func (l *look) writeStatus(jobs []jobStatus) {
 		o.line("no job is defined here, and none has run in this database")
 		return
 	}
-	t := table{right: map[int]bool{4: true, 5: true}}
-	t.head("  ", "JOB", "NOW", "LAST GOOD", "P50", "P95")
+	t := table{right: map[int]bool{5: true, 6: true}}
+	next := ""
+	if slices.ContainsFunc(jobs, func(j jobStatus) bool { return !j.Next.IsZero() }) {
+		next = "NEXT" // else nothing here has a schedule
+	}
+	t.head("  ", "JOB", "NOW", "LAST GOOD", next, "P50", "P95")
 	for _, j := range jobs {
 		h := healths[j.Health.rank()]
 		row := []cell{{h.mark, h.tone}, {cutTo(visible(j.Job), 32), bold}, l.doing(j)}
 		if j.Health != paused {
-			row = append(row, l.lastGood(j))
+			row = append(row, l.lastGood(j), l.nextSlot(j, next != ""))
 			if len(j.durations) > 0 {
 				row = append(row, text("%s", span(time.Duration(j.P50US)*time.Microsecond)),
 					text("%s", span(time.Duration(j.P95US)*time.Microsecond)), cell{spark(j.durations), faint})
@@ -320,7 +326,7 @@ func (l *look) writeRemark(r statusLine) {
 
 // narrow leaves out what a terminal has no room for, the least important first.
 func (t *table) narrow(width int) {
-	for _, column := range []int{6, 4, 5} {
+	for _, column := range []int{7, 5, 6, 4} {
 		if width == 0 || t.width() <= width {
 			return
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dibs-run/dibs"
+	"github.com/dibs-run/dibs/schedule"
 )
 
 // Bounds of what status looks at, so that it is quick on a large database.
@@ -56,6 +57,7 @@ func (g *gathering) all(ctx context.Context, waiting []dibs.Trigger) error {
 	if err := g.runs(ctx, recent); err != nil {
 		return err
 	}
+	g.next()
 	g.definitions(recent)
 	if err := g.rows(ctx); err != nil {
 		return err
@@ -70,11 +72,29 @@ func (g *gathering) all(ctx context.Context, waiting []dibs.Trigger) error {
 	return nil
 }
 
+// next asks the job's schedule, if there is one, for the next slot.
+func (g *gathering) next() {
+	var s *schedule.Schedule
+	if g.work != nil {
+		s, _ = g.work.Schedule.(*schedule.Schedule)
+	}
+	if s == nil && g.file != nil {
+		if j := g.file.Job(g.status.Job); j != nil {
+			s = j.ParsedSchedule()
+		}
+	}
+	if s == nil {
+		return
+	}
+	if slot, ok := s.Next(g.now); ok {
+		g.status.Next = slot.UTC()
+	}
+}
+
 // runs reads the newest runs: what goes on, what was good, how long it takes.
 func (g *gathering) runs(ctx context.Context, recent []dibs.Run) error {
 	s := g.status
 	for i, r := range recent {
-		recent[i].Output = "" // show has it
 		switch {
 		case g.live(r):
 			s.Live = append(s.Live, recent[i])

@@ -56,6 +56,17 @@ func (l *look) lastGood(j jobStatus) cell {
 	return text("%s", l.at(j.LastGood, j.Job))
 }
 
+// nextSlot is when the job's schedule is due next; blank when no job has one.
+func (l *look) nextSlot(j jobStatus, any bool) cell {
+	switch {
+	case !any:
+		return cell{}
+	case j.Next.IsZero():
+		return cell{"–", faint}
+	}
+	return text("%s", l.at(j.Next, j.Job))
+}
+
 // quantile is the smallest of the values that p percent do not exceed.
 func quantile(values []time.Duration, p int) time.Duration {
 	if len(values) == 0 {

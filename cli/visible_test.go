@@ -76,12 +76,12 @@ func TestWordIsOneWordForAShell(t *testing.T) {
 
 func TestTableKeepsWithinATerminal(t *testing.T) {
 	var table table
-	table.add(text("ok"), text("job"), text("idle"), text("12:00:00"), text("1s"), text("2s"), text("▁▂▃"))
-	if w := table.width(); w != 2+2+3+2+4+2+8+2+2+2+2+2+3 {
+	table.add(text("ok"), text("job"), text("idle"), text("12:00:00"), text("12:05:00"), text("1s"), text("2s"), text("▁▂▃"))
+	if w := table.width(); w != 2+2+3+2+4+2+8+2+8+2+2+2+2+2+3 {
 		t.Fatalf("width %d", w)
 	}
-	table.narrow(30)
-	if got := table.rows[0]; got[6].text != "" || got[4].text != "" || got[5].text != "2s" {
+	table.narrow(40)
+	if got := table.rows[0]; got[7].text != "" || got[5].text != "" || got[6].text != "2s" || got[4].text == "" {
 		t.Errorf("left out the wrong columns: %+v", got)
 	}
 }

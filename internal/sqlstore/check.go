@@ -47,18 +47,11 @@ func (s *Store) CheckServer(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	faults, err := s.Durability(ctx)
+	durability, err := s.checkDurability(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, fault := range faults {
-		problem, fix, _ := strings.Cut(fault, "; ")
-		found = append(found, Finding{Doubtful, "durability", "database", problem,
-			"a lost commit is a claim that two can win, with one fence", fix})
-	}
-	if len(faults) == 0 {
-		found = append(found, Finding{Severity: Fine, Code: "durability", Subject: "database", Problem: "commits are durable"})
-	}
+	found = append(found, durability...)
 	if !s.dialect.Returning {
 		counts, err := s.CountsFoundRows(ctx)
 		if err != nil && s.classOf(ctx, err) != ClassDenied {

@@ -112,7 +112,7 @@ func (t *trial) run(ctx context.Context, tx *Tx) error {
 	}
 	t.due = min(t.due, triedRows)
 	lease := max(t.scope.Lease, time.Minute)
-	got := taking{claims: t.claims, tx: tx, r: dibs.ClaimRequest{Token: token, Scope: t.scope, Limit: triedRows, Lease: lease}}
+	got := taking{claims: t.claims, tx: tx, trial: true, r: dibs.ClaimRequest{Token: token, Scope: t.scope, Limit: triedRows, Lease: lease}}
 	if err := got.take(ctx); err != nil {
 		return err
 	}

@@ -149,6 +149,7 @@ type taking struct {
 	items   []dibs.Held
 	refused []dibs.RefusedClaim
 	now     time.Time
+	trial   bool // compares what was written by itself
 }
 
 // take picks and claims rows by the statement that fits.
@@ -263,7 +264,7 @@ func (t *taking) pick(ctx context.Context, st Statement, b Binds) error {
 		return err
 	}
 	n, err := t.tx.Exec(ctx, t.st.claimWrite, Binds{"items": encoded, "token": string(t.r.Token)})
-	if asked := int64(len(items)); err == nil && n < asked {
+	if asked := int64(len(items)); err == nil && n < asked && !t.trial {
 		err = &txError{refusedClaim{n, asked}, ClassData}
 	}
 	return err

@@ -170,22 +170,3 @@ func (s *Store) CountsFoundRows(ctx context.Context) (found bool, err error) {
 	})
 	return found, err
 }
-
-// Durability lists the settings by which this database may forget a commit, and
-// so issue a fence twice; none is good.
-func (s *Store) Durability(ctx context.Context) (faults []string, err error) {
-	st, err := s.own("durability")
-	if err != nil {
-		return nil, err
-	}
-	err = s.reading(ctx, "read the durability settings", func() error {
-		faults = nil
-		return query(ctx, s.db, st, nil, func(rows *sql.Rows) error {
-			var fault string
-			err := rows.Scan(into(&fault))
-			faults = append(faults, fault)
-			return err
-		})
-	})
-	return faults, err
-}

@@ -72,11 +72,11 @@ func (s *Store) Run(ctx context.Context, id string) (dibs.Run, error) {
 	return list[0], nil
 }
 
-// ListRuns lists runs, newest first.
+// ListRuns lists runs, newest first, without the output of their processes.
 func (s *Store) ListRuns(ctx context.Context, f dibs.RunFilter) ([]dibs.Run, error) {
 	suffix := strings.TrimPrefix(f.Suffix, "…")
 	st, err := s.own("run_list", present(map[string]bool{
-		"job": f.Job != "", "state": f.State != "", "suffix": suffix != "",
+		"job": f.Job != "", "state": f.State != "", "suffix": suffix != "", "listed": true,
 	})...)
 	if err != nil {
 		return nil, err

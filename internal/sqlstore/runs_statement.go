@@ -20,12 +20,9 @@ func (s *Store) own(name string, conditions ...string) (Statement, error) {
 	if known, ok := s.compiled.Load(id); ok {
 		return known.(Statement), nil
 	}
-	fr, err := s.fragments()
+	fr, err := s.fragments(conditions...)
 	if err != nil {
 		return Statement{}, fmt.Errorf("statement %s: %w", name, err)
-	}
-	for _, c := range conditions {
-		fr[c] = c
 	}
 	st, err := s.dialect.Compile(name, fr)
 	if err != nil {
@@ -35,9 +32,13 @@ func (s *Store) own(name string, conditions ...string) (Statement, error) {
 	return st, nil
 }
 
-// fragments are what every statement on our own tables may include.
-func (s *Store) fragments() (Fragments, error) {
+// fragments are what every statement on our own tables may include, under
+// conditions that hold.
+func (s *Store) fragments(conditions ...string) (Fragments, error) {
 	fr := Fragments{"schema": s.qualifier(), "schema_name": s.dialect.Quote(s.schema)}
+	for _, c := range conditions {
+		fr[c] = c
+	}
 	for _, part := range parts() {
 		text, err := keepLines(s.dialect.Statements[part], fr)
 		if err != nil {

@@ -312,7 +312,7 @@ func runReadsBack(b *bundle) {
 		b.Errorf("the end reads back as %+v", have)
 	}
 	list, err := b.store.ListRuns(b.Context(), dibs.RunFilter{Suffix: want.ID[len(want.ID)-8:], State: dibs.RunFailed, Limit: 5})
-	if err != nil || len(list) != 1 || list[0].ID != want.ID {
+	if err != nil || len(list) != 1 || list[0].ID != want.ID || list[0].Output != "" {
 		b.Errorf("by suffix: %+v, %v", list, err)
 	}
 }
