@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -52,6 +53,7 @@ type Runner struct {
 	observe  func(Event)
 	jobs     map[string]*job
 	order    []string
+	checked  atomic.Bool // the database may be used
 
 	// flying holds the rows whose handlers run in this process, so that a row
 	// taken back after a lost lease is not started twice here.

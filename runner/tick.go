@@ -92,6 +92,9 @@ func (r *Runner) Do(ctx context.Context, a Ask) (dibs.Report, error) {
 
 // prepare registers the job and sweeps before claiming.
 func (r *Runner) prepare(ctx context.Context, j *job, claims dibs.Claims) error {
+	if err := r.checkStore(ctx); err != nil {
+		return err
+	}
 	if err := r.store.Register(ctx, []dibs.JobRecord{{Name: j.Name, Hash: j.hash, Text: j.text}}); err != nil {
 		return fmt.Errorf("register %s: %w", j.Name, err)
 	}
@@ -117,6 +120,23 @@ func (r *Runner) sweepTable(ctx context.Context, j *job, claims dibs.Claims) err
 		r.log.InfoContext(ctx, "idle rows without a due time are due now", "job", j.Name, "rows", n)
 	}
 	return r.sweepEffects(ctx, j)
+}
+
+// checkStore refuses a database that this program must not use: one without our
+// tables, or a restored copy that nobody has adopted. Asked until it was fine
+// once.
+func (r *Runner) checkStore(ctx context.Context) error {
+	c, ok := r.store.(interface {
+		CheckSchema(ctx context.Context) error
+	})
+	if !ok || r.checked.Load() {
+		return nil
+	}
+	if err := c.CheckSchema(ctx); err != nil {
+		return err
+	}
+	r.checked.Store(true)
+	return nil
 }
 
 func runOrZero(r *dibs.Run) dibs.Run {
