@@ -169,7 +169,10 @@ func (c *claims) settleWork(ctx context.Context, tx *Tx, s dibs.Settlement, limi
 	case err == nil:
 		return out, nil
 	case errors.Is(err, errNotOurs):
-		one, err := c.settleTogether(ctx, tx, []dibs.Settlement{s}, false) // done before, or late
+		// Done before, or late. Not a second try: the work that belongs to it is
+		// undone.
+		s.LateOnly = true
+		one, err := c.settleTogether(ctx, tx, []dibs.Settlement{s}, false)
 		if err != nil {
 			return out, err
 		}
