@@ -160,6 +160,8 @@ func (s *shift) item(it *inHand, cancel context.CancelCauseFunc) (dibs.Item, err
 	}
 	if s.rec != nil {
 		item.Slot = s.rec.by[h.Token].Slot
+	} else {
+		s.window(&item)
 	}
 	if h.Prior.Expired() && h.Prior.Token != "" {
 		item.Previous = "lost:" + h.Prior.Token.Run()

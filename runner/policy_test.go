@@ -275,3 +275,38 @@ func TestTickALittleEarlyWaitsForItsSlot(t *testing.T) {
 		}
 	})
 }
+
+// The run of a coalesced trigger tells its handler every slot that it covers,
+// and the window that they stand for.
+func TestCoalescedRunCoversAllSlots(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		var items []dibs.Item
+		j := unit("crm-sync", dibs.Coalesce, func(_ context.Context, it dibs.Item) (dibs.Receipt, error) {
+			items = append(items, it)
+			if len(items) == 1 {
+				pass(150 * time.Second)
+			}
+			return dibs.Receipt{}, nil
+		})
+		j.Schedule = cron(t, "* * * * *")
+		r := w.runner(j)
+		first := w.do(r, runner.Ask{Job: "crm-sync"})
+		for range 2 {
+			pass(61 * time.Second)
+			if a := <-w.do(r, runner.Ask{Job: "crm-sync"}); a.err != nil || a.report.Run != nil {
+				t.Errorf("ran beside it: %s, %v", a.report, a.err)
+			}
+		}
+		if a := <-first; a.err != nil {
+			t.Fatal(a.err)
+		}
+		if len(items) != 2 {
+			t.Fatalf("%d runs, want 2", len(items))
+		}
+		minute := func(n int) time.Time { return time.Date(2000, 1, 1, 0, n, 0, 0, time.UTC) }
+		got := items[1]
+		if !got.Slot.Equal(minute(2)) || len(got.Covered) != 2 || !got.Covered[0].Equal(minute(1)) || !got.WindowStart.Equal(minute(0)) || !got.WindowEnd.Equal(minute(2)) {
+			t.Errorf("the second run has slot %s, covers %v, window %s to %s", got.Slot, got.Covered, got.WindowStart, got.WindowEnd)
+		}
+	})
+}
