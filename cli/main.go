@@ -83,6 +83,7 @@ func (a *app) commands() []maker {
 		{"run", a.runCommand}, {"tick", a.tickCommand}, {"trigger", a.triggerCommand}, {"serve", a.serveCommand},
 		{"status", a.statusCommand}, {"runs", a.runsCommand}, {"show", a.showCommand}, {"items", a.itemsCommand}, {"triggers", a.triggersCommand}, {"next", a.nextCommand},
 		{"pause", a.pauseCommand}, {"resume", a.resumeCommand}, {"cancel", a.cancelCommand}, {"requeue", a.requeueCommand},
+		{"reconcile", a.reconcileCommand}, {"recover", a.recoverCommand}, {"resolve", a.resolveCommand},
 		{"check", a.checkCommand}, {"demo", a.demoCommand},
 		{"init", a.initCommand}, {"adopt", a.adoptCommand}, {"migrate", a.migrateCommand}, {"import", a.importCommand}, {"print", a.printCommand}, {"version", a.versionCommand},
 	}

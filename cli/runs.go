@@ -14,17 +14,21 @@ import (
 func (a *app) runsCommand() *cobra.Command {
 	var f listFlags
 	var state string
+	var incomplete bool
 	c := &cobra.Command{
 		Use:   "runs [JOB]",
 		Short: "List runs, newest first",
 		Long: "Lists the runs of a job, or of all: when each started, how it ended, how long it\n" +
 			"took and what became of its items. A run that is still \"running\" although its\n" +
-			"lease has ended is shown so: the next trigger takes over from it.",
-		Example:           "  dibs runs\n  dibs runs crm-sync --state failed\n  dibs runs crm-sync --limit 5 --json",
+			"lease has ended is shown so: the next trigger takes over from it.\n\n" +
+			"With --incomplete: only runs that left something undone or unknown which is not done\n" +
+			"since, each with the command that repairs it.",
+		Example:           "  dibs runs\n  dibs runs crm-sync --state failed\n  dibs runs crm-sync --limit 5 --json\n  dibs runs --incomplete",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeJobs,
 	}
 	c.Flags().StringVar(&state, "state", "", "only runs in this state: running, succeeded, partial, failed, cancelled or lost")
+	c.Flags().BoolVar(&incomplete, "incomplete", false, "only runs that left something, with the command that repairs it")
 	f.add(c, 20, "runs")
 	return command(groupSee, c, func(cmd *cobra.Command, args []string) error {
 		if err := f.check(); err != nil {
@@ -34,6 +38,12 @@ func (a *app) runsCommand() *cobra.Command {
 			if err := oneOf("--state", state, dibs.RunRunning, dibs.RunSucceeded, dibs.RunPartial, dibs.RunFailed, dibs.RunCancelled, dibs.RunLost); err != nil {
 				return err
 			}
+		}
+		if incomplete {
+			if state != "" {
+				return usageError("--incomplete goes without --state")
+			}
+			return a.incompleteRuns(cmd.Context(), optional(args), f)
 		}
 		return a.runs(cmd.Context(), dibs.RunFilter{Job: optional(args), State: dibs.RunState(state), Limit: f.limit}, f)
 	})
@@ -73,6 +83,39 @@ func (a *app) runs(ctx context.Context, filter dibs.RunFilter, f listFlags) erro
 	}
 	t.print(a.out, "")
 	a.out.more(len(list), f.limit, "runs")
+	return nil
+}
+
+// incompleteRuns lists what needs a repair.
+func (a *app) incompleteRuns(ctx context.Context, job string, f listFlags) error {
+	l, err := a.look(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := l.incomplete(ctx, job, f.limit)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		if err := l.knows(ctx, job); err != nil {
+			return err
+		}
+	}
+	if f.json {
+		return a.out.json(struct {
+			Now  time.Time       `json:"now"`
+			Runs []incompleteRun `json:"runs"`
+		}{l.now, list})
+	}
+	if len(list) == 0 {
+		a.out.line("no run left anything that is not done since")
+		return nil
+	}
+	for _, r := range list {
+		state, tone := l.state(r.Run)
+		a.out.line("%s  %s  %s  %s  %s", l.at(r.StartedAt, r.Job), dibs.ShortID(r.ID), visible(r.Job), a.out.paint(tone, state), itemsText(r.Run))
+		a.out.line("  → %s", r.Command)
+	}
 	return nil
 }
 
