@@ -10,9 +10,9 @@ import (
 	"github.com/dibs-run/dibs/internal/testdb"
 )
 
-// TestReadmeCommands runs every command that the README shows, in order, in a
-// folder like a reader's: a table of accounts, a script that syncs one, and the
-// README's own dibs.yaml.
+// TestReadmeCommands does what the README shows, from top to bottom, in a
+// folder like a reader's: a table of accounts and a script that syncs one. A
+// yaml block becomes dibs.yaml when the reader meets it.
 func TestReadmeCommands(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -21,62 +21,87 @@ func TestReadmeCommands(t *testing.T) {
 	if n := strings.Count(string(text), "\n"); n >= 200 {
 		t.Errorf("README.md has %d lines, 200 is the limit", n)
 	}
+	r := newReader(t)
+	for _, s := range steps(string(text)) {
+		r.do(s)
+	}
+	for kind, least := range map[string]int{"sh": 7, "cron": 1, "prompt": 1, "make": 4, "yaml": 1} {
+		if r.did[kind] < least {
+			t.Errorf("%d steps of kind %s, want %d at least: the test looks in the wrong place", r.did[kind], kind, least)
+		}
+	}
+}
+
+// reader is somebody who follows the README.
+type reader struct {
+	*world
+	did map[string]int
+}
+
+func newReader(t *testing.T) reader {
 	w := &world{t: t, binary: buildBinary(t), dir: t.TempDir()}
 	w.db = testdb.Open(t, "sqlite:"+filepath.Join(w.dir, "app.db"))
 	w.exec("CREATE TABLE account_config (account_id TEXT PRIMARY KEY, name TEXT, external_ref TEXT, enabled INTEGER NOT NULL DEFAULT 1)")
 	w.exec("INSERT INTO account_config (account_id, name) VALUES ('acct-0001', 'Anna'), ('acct-0007', 'Bert')")
 	w.file("sync-one", 0o700, "#!/bin/sh\ncat > /dev/null\n")
-	w.file("dibs.yaml", 0o600, block(string(text), "```yaml"))
+	w.file("export.sh", 0o700, "#!/bin/sh\necho exported\n")
+	return reader{w, map[string]int{}}
+}
 
-	ran := 0
-	for _, line := range commands(string(text)) {
-		fields := strings.Fields(line)
-		switch fields[0] {
-		case "make":
-			if len(fields) > 1 {
-				dry := exec.Command("make", "-C", "../..", "-n", fields[1])
-				if out, err := dry.CombinedOutput(); err != nil {
-					t.Errorf("%s: %v\n%s", line, err, out)
-				}
-			}
-		case "dibs":
-			if out, code := w.run(fields[1:]...); code != 0 {
-				t.Errorf("%s: exit %d\n%s", line, code, out)
-			}
-		default:
-			t.Errorf("the README shows a command that this test does not run: %s", line)
+// step is something that the README shows: a command, or a file.
+type step struct{ kind, text string }
+
+func (r reader) do(s step) {
+	r.t.Helper()
+	r.did[s.kind]++
+	switch s.kind {
+	case "yaml":
+		r.file("dibs.yaml", 0o600, s.text)
+	case "make":
+		if out, err := exec.Command("sh", "-c", "cd ../.. && make -n "+strings.TrimPrefix(s.text, "make")).CombinedOutput(); err != nil {
+			r.t.Errorf("%s: %v\n%s", s.text, err, out)
 		}
-		ran++
-	}
-	if ran < 8 {
-		t.Errorf("found only %d commands: the test looks in the wrong place", ran)
+	default:
+		line := strings.ReplaceAll(s.text, "/srv/", r.dir+"/")
+		cmd := exec.Command("sh", "-c", line)
+		cmd.Dir = r.dir
+		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(r.binary)+":"+os.Getenv("PATH"), "XDG_STATE_HOME="+filepath.Join(r.dir, "state"))
+		out, err := cmd.CombinedOutput()
+		if err != nil && s.kind != "prompt" { // what is shown after a prompt needs the moment that it was shown at
+			r.t.Errorf("%s: %v\n%s", line, err, out)
+		}
+		if s.kind == "prompt" && strings.Contains(string(out), "Usage:") {
+			r.t.Errorf("%s is not a command of this program\n%s", line, out)
+		}
 	}
 }
 
-// block is the content of the first fenced block that opens with fence.
-func block(text, fence string) string {
-	_, rest, _ := strings.Cut(text, fence+"\n")
-	body, _, _ := strings.Cut(rest, "\n```")
-	return body + "\n"
-}
-
-// commands lists what a reader would type: the lines of sh blocks, and indented
-// or prompted lines that begin with a command's name. Comments are cut.
-func commands(text string) (list []string) {
-	inside := false
+// steps reads the sh and yaml blocks, and of the indented lines the crontab
+// lines with dibs, the prompted commands and the calls of make.
+func steps(text string) (list []step) {
+	fence, body := "", ""
 	for _, line := range strings.Split(text, "\n") {
 		if strings.HasPrefix(line, "```") {
-			inside = line == "```sh"
+			if fence == "yaml" {
+				list = append(list, step{"yaml", body})
+			}
+			fence, body = strings.TrimPrefix(line, "```"), ""
 			continue
 		}
-		typed := inside
+		body += line + "\n"
 		code, _, _ := strings.Cut(line, " #")
 		code = strings.TrimSpace(code)
-		if indented, ok := strings.CutPrefix(line, "    "); ok {
-			typed = strings.HasPrefix(indented, "make")
-		}
-		if typed && code != "" {
-			list = append(list, code)
+		indented := strings.HasPrefix(line, "    ")
+		const every = "*/5 * * * *  "
+		switch {
+		case fence == "sh" && code != "":
+			list = append(list, step{"sh", code})
+		case indented && strings.HasPrefix(code, every+"dibs "):
+			list = append(list, step{"cron", strings.TrimPrefix(code, every)})
+		case indented && strings.HasPrefix(code, "$ dibs "):
+			list = append(list, step{"prompt", strings.TrimPrefix(code, "$ ")})
+		case indented && (code == "make" || strings.HasPrefix(code, "make ")):
+			list = append(list, step{"make", code})
 		}
 	}
 	return list
