@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"syscall"
@@ -33,6 +34,10 @@ func TestWrapper(t *testing.T) {
 	t.Run("database restarted", func(t *testing.T) {
 		t.Parallel()
 		databaseRestarted(t, binary, "15s", 0)
+	})
+	t.Run("a hundred in two network namespaces", func(t *testing.T) {
+		t.Parallel()
+		twoNetworks(t, binary)
 	})
 	t.Run("database gone for good", func(t *testing.T) {
 		t.Parallel()
@@ -71,6 +76,44 @@ func hundredAtOnce(w *world) {
 	w.want("1", "SELECT count(*) FROM dibs_runs WHERE state = 'succeeded'")
 	w.want("1", "SELECT count(*) FROM dibs_runs")
 	w.want(fmt.Sprint(n), "SELECT count(*) FROM dibs_triggers")
+}
+
+// twoNetworks: a hundred wrappers, every second one in a network namespace of its
+// own, reach one PostgreSQL through its socket: one runs. Making a namespace
+// takes root; for others all are in the same one.
+func twoNetworks(t *testing.T, binary string) {
+	own := testdb.StartPostgres(t, server.Config{})
+	u, err := url.Parse(own.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("host", own.Folder)
+	q.Set("port", u.Port())
+	u.Host, u.RawQuery = "", q.Encode()
+	w := newWrapWorld(t, "postgres", own.URL(), binary)
+	w.file("dibs.yaml", 0o600, fmt.Sprintf("database: %q\n", u.String()))
+	w.file("hold", 0o600, "")
+	const n = 100
+	all := make([]*process, n)
+	for i := range all {
+		all[i] = w.command(w.wrapped("readlink /proc/self/ns/net >> ran; while [ -e hold ]; do sleep 0.05; done")...)
+		if i%2 == 1 && os.Geteuid() == 0 {
+			all[i].SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+		}
+		if err := all[i].Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.until(fmt.Sprint(n-1), "SELECT count(*) FROM dibs_triggers WHERE decision = 'skipped' AND reason = 'running'")
+	w.remove("hold")
+	for _, p := range all {
+		w.wantCode(p, 0)
+	}
+	if got := w.lines("ran"); got != 1 {
+		t.Errorf("%d commands ran, want 1", got)
+	}
+	w.want("1", "SELECT count(*) FROM dibs_runs")
 }
 
 // manyInTurn: under queue all run, one after the other, in the order of their
