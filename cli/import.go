@@ -251,7 +251,7 @@ func jobName(command string) string {
 	for i, w := range words {
 		base := filepath.Base(w)
 		switch {
-		case strings.HasPrefix(w, "-"), strings.Contains(w, "="), strings.HasPrefix(w, "/dev/"):
+		case strings.HasPrefix(w, "-"), strings.Contains(w, "="), strings.HasPrefix(w, "/dev/"), strings.HasSuffix(w, ".lock"):
 		case slices.Contains(wrappers(), base), i > 0 && words[i-1] == "cd", isNumber(w):
 		default:
 			if ext := filepath.Ext(base); ext != "" && ext != base {

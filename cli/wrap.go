@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/dibs-run/dibs"
@@ -30,7 +31,7 @@ func (a *app) wrap(ctx context.Context, name string, argv []string, f runFlags) 
 	case err != nil && w.f.ifNoDatabase == "run" && errors.Is(err, dibs.ErrUnavailable):
 		return s.unprotected(ctx, err)
 	case err != nil:
-		return err
+		return &flat{err}
 	case s.run == nil:
 		return s.skipped(ctx)
 	}
@@ -40,7 +41,23 @@ func (a *app) wrap(ctx context.Context, name string, argv []string, f runFlags) 
 
 // say writes one line that begins with "dibs:".
 func (a *app) say(format string, args ...any) {
-	fmt.Fprintf(a.log, "dibs: %s\n", a.opened.redact(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(a.log, "dibs: %s\n", flatten(a.opened.redact(fmt.Sprintf(format, args...))))
+}
+
+// flat is an error on one line: cron mails it, and whoever greps for "dibs:"
+// must find it whole.
+type flat struct{ error }
+
+func (e *flat) Error() string { return flatten(e.error.Error()) }
+func (e *flat) Unwrap() error { return e.error }
+
+// flatten puts lines behind one another.
+func flatten(text string) string {
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return strings.Join(lines, " ")
 }
 
 // session is one invocation of the wrapper.
