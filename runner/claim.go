@@ -114,7 +114,7 @@ func (s *shift) refuseRows(ctx context.Context, refused []dibs.RefusedClaim, n i
 	s.mu.Unlock()
 	now := time.Duration(0)
 	for _, f := range refused {
-		s.r.log.WarnContext(ctx, "the database refuses to let a row be claimed", "job", s.job.Name, "run", s.run.ID, "key", f.Key.String(), "err", f.Err)
+		s.r.log.InfoContext(ctx, "the database refuses to let a row be claimed", "job", s.job.Name, "run", s.run.ID, "key", f.Key.String(), "err", f.Err)
 		s.r.observe(Event{Kind: EventItem, Job: s.job.Name, Run: s.run, Batch: n, Key: f.Key, Outcome: dibs.OutcomeFailed, DueIn: &now, Err: f.Err.Error(), Counts: total})
 	}
 	if len(s.unclaimable) > mostRefused {

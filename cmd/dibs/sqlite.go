@@ -5,9 +5,12 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	_ "github.com/ncruces/go-sqlite3/driver" // registers "sqlite3"
 
@@ -63,10 +66,34 @@ func sqliteFile(ctx context.Context, path string, conns int) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", dibs.ErrUnavailable, err)
 	}
+	waitForLock(ctx, db)
 	if err := pool(ctx, db, conns); err != nil {
 		return nil, err
 	}
 	return db, nil
+}
+
+// lockPatience is how long others may keep a file to themselves while it is
+// opened, as those do that make it a write-ahead file for the first time.
+const lockPatience = 5 * time.Second
+
+// waitForLock opens a first connection again and again while the file is locked:
+// the driver reads it for its settings, and does not wait. Any other fault is
+// left to whoever opens the file next.
+func waitForLock(ctx context.Context, db *sql.DB) {
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	for {
+		err := db.PingContext(ctx)
+		if err == nil || !strings.Contains(err.Error(), "locked") {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Millisecond + rand.N(20*time.Millisecond)):
+		}
+	}
 }
 
 // makeFile makes a missing file that its owner alone may read.

@@ -200,6 +200,7 @@ type checker struct {
 	// suspects are the table's own means of changing what is written.
 	suspects []string
 	rows     int64
+	unknown  int64 // of rows: in no state of ours
 	denied   bool
 }
 
@@ -213,6 +214,7 @@ func (k *checker) mapping(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	k.unknown = stats.Other
 	k.rows = stats.Idle + stats.InProgress + stats.Expired + stats.Failed + stats.Done + stats.Quarantined + stats.Other
 	kind := "full"
 	if k.m.two {

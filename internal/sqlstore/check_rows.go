@@ -152,6 +152,9 @@ func (k *checker) states(ctx context.Context) error {
 				"the next claim records that claim as lost", "clear the token where the state is reset by hand", Doubtful},
 		)
 	}
+	if k.rows > 0 && k.unknown == k.rows {
+		kinds[0].severity, kinds[0].why = Wrong, "no row of this table can ever be claimed"
+	}
 	clean := true
 	for _, one := range kinds {
 		rows, err := k.some(ctx, one.which)

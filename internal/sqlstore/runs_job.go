@@ -51,6 +51,9 @@ func (s *Store) unregistered(ctx context.Context, jobs []dibs.JobRecord) ([]dibs
 	var states []dibs.JobState
 	if err := s.reading(ctx, "register jobs", func() (err error) {
 		states, err = s.jobs(ctx, s.db, only)
+		if err != nil && s.classify(ctx, err) == ClassMissing { // the first that a program asks for
+			err = fmt.Errorf("%w: %w", errNoTables, err)
+		}
 		return err
 	}); err != nil {
 		return nil, err
