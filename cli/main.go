@@ -81,7 +81,7 @@ type maker struct {
 func (a *app) commands() []maker {
 	return []maker{
 		{"run", a.runCommand}, {"tick", a.tickCommand}, {"trigger", a.triggerCommand}, {"serve", a.serveCommand},
-		{"status", a.statusCommand}, {"runs", a.runsCommand}, {"show", a.showCommand}, {"items", a.itemsCommand}, {"triggers", a.triggersCommand}, {"next", a.nextCommand},
+		{"status", a.statusCommand}, {"runs", a.runsCommand}, {"show", a.showCommand}, {"items", a.itemsCommand}, {"triggers", a.triggersCommand}, {"next", a.nextCommand}, {"report", a.reportCommand},
 		{"pause", a.pauseCommand}, {"resume", a.resumeCommand}, {"cancel", a.cancelCommand}, {"requeue", a.requeueCommand},
 		{"reconcile", a.reconcileCommand}, {"recover", a.recoverCommand}, {"resolve", a.resolveCommand},
 		{"check", a.checkCommand}, {"demo", a.demoCommand},

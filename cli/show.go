@@ -42,12 +42,12 @@ func (a *app) show(ctx context.Context, ref string, asJSON bool) error {
 		return err
 	}
 	if !strings.HasPrefix(ref, "@") {
-		list, err := l.store.ListOutcomes(ctx, dibs.OutcomeFilter{WorkID: ref, Limit: shownOutcomes})
+		h, err := l.history(ctx, ref)
 		if err != nil {
 			return err
 		}
-		if len(list) > 0 {
-			return l.showWork(ctx, ref, list, asJSON)
+		if h.Job != "" {
+			return l.showWork(h, asJSON)
 		}
 	}
 	if !strings.HasPrefix(suffixOf(ref), "trg_") {
@@ -293,28 +293,6 @@ func saidOf(r dibs.OutcomeRecord) string {
 		parts = append(parts, oneLine(r.Error, 200))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// showWork writes every attempt at one action.
-func (l *look) showWork(_ context.Context, id string, list []dibs.OutcomeRecord, asJSON bool) error {
-	o := l.app.out
-	if asJSON {
-		return o.json(struct {
-			Now      time.Time            `json:"now"`
-			WorkID   string               `json:"work_id"`
-			Job      string               `json:"job"`
-			Key      string               `json:"key"`
-			Outcomes []dibs.OutcomeRecord `json:"outcomes"`
-		}{l.now, id, list[0].Job, list[0].Key, list})
-	}
-	o.line("%s", o.paint(bold, visible(id)))
-	f := fields{out: o}
-	f.text("job", list[0].Job)
-	f.text("key", list[0].Key)
-	f.write()
-	l.writeAttempts(list, list[0].Job, true)
-	o.more(len(list), shownOutcomes, "outcomes")
-	return nil
 }
 
 // showTrigger writes one trigger.
