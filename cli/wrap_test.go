@@ -53,7 +53,7 @@ func TestNamesAreThoseOfThePrograms(t *testing.T) {
 		"/srv/export.sh --all":                         "export",
 		"cd /srv && ./report.py > out":                 "report",
 		"A=1 nice -n 10 /usr/bin/php /www/cron.php":    "cron",
-		"flock -n /tmp/x.lock /opt/sync":               "x",
+		"flock -n /tmp/x.lock /opt/sync":               "sync",
 		"[ -x /usr/bin/a ] && /usr/bin/a":              "a",
 		"run-parts --report /etc/cron.hourly":          "run-parts",
 		"/usr/local/bin/back%up":                       "back-up",
