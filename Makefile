@@ -52,7 +52,7 @@ bench: ## Measure speed against a bare loop, on servers with durable settings
 
 .PHONY: soak
 soak: ## Run the random and the many-process tests for SOAK (default 10m)
-	DIBS_SOAK=$(or $(SOAK),10m) $(SERVERS) go test -timeout 0 -count 1 -run '$(or $(RUN),Soak|Random|History)' -v $(TESTFLAGS) $(PKG)
+	DIBS_SOAK=$(or $(SOAK),10m) $(SERVERS) go test -timeout 0 -count 1 -run '$(or $(RUN),Soak|Random|History|UnderKills|Contending)' -v $(TESTFLAGS) $(PKG)
 
 .PHONY: fmt
 fmt: ## Format the code
