@@ -6,8 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -56,10 +56,11 @@ func BenchmarkVersion(b *testing.B) {
 
 // comparePrograms runs both in turn and reports the medians.
 func comparePrograms(b *testing.B, pairs int, ours, floor []string) {
+	peak := benchProgram(b, "./testdata/peak")
 	for b.Loop() {
 		var a, z []sample
 		for range pairs {
-			a, z = append(a, measure(b, ours)), append(z, measure(b, floor))
+			a, z = append(a, measure(b, peak, ours)), append(z, measure(b, peak, floor))
 		}
 		ourWall, floorWall := median(a, func(s sample) float64 { return s.wall }), median(z, func(s sample) float64 { return s.wall })
 		ourPeak, floorPeak := median(a, func(s sample) float64 { return s.peak }), median(z, func(s sample) float64 { return s.peak })
@@ -75,20 +76,16 @@ func comparePrograms(b *testing.B, pairs int, ours, floor []string) {
 // sample is one process: its wall time in ms and its peak memory in MB.
 type sample struct{ wall, peak float64 }
 
-func measure(b *testing.B, argv []string) sample {
-	c := exec.CommandContext(b.Context(), argv[0], argv[1:]...)
-	c.Env = append(os.Environ(), "HOME="+filepath.Dir(argv[0]))
-	c.Dir = filepath.Dir(argv[0])
+// measure runs a program twice: once for its time, once for its memory.
+func measure(b *testing.B, peak string, argv []string) sample {
 	began := time.Now()
-	if out, err := c.CombinedOutput(); err != nil {
-		b.Fatalf("%q: %v\n%s", argv, err, out)
-	}
+	quiet(b, argv...)
 	took := time.Since(began)
-	usage, ok := c.ProcessState.SysUsage().(*syscall.Rusage)
-	if !ok {
-		b.Fatal("this platform does not tell how much memory a process took")
+	kib, err := strconv.ParseFloat(strings.TrimSpace(quiet(b, append([]string{peak}, argv...)...)), 64)
+	if err != nil {
+		b.Fatal(err)
 	}
-	return sample{float64(took.Microseconds()) / 1000, float64(usage.Maxrss) / 1024}
+	return sample{float64(took.Microseconds()) / 1000, kib / 1024}
 }
 
 func median(list []sample, of func(sample) float64) float64 {
@@ -112,9 +109,15 @@ func benchProgram(b *testing.B, pkg string) string {
 	return path
 }
 
-func quiet(b *testing.B, argv ...string) {
+// quiet runs a program and gives its output.
+func quiet(b *testing.B, argv ...string) string {
 	b.Helper()
-	if out, err := exec.CommandContext(b.Context(), argv[0], argv[1:]...).CombinedOutput(); err != nil {
+	c := exec.CommandContext(b.Context(), argv[0], argv[1:]...)
+	c.Env = append(os.Environ(), "HOME="+filepath.Dir(argv[0]))
+	c.Dir = filepath.Dir(argv[0])
+	out, err := c.CombinedOutput()
+	if err != nil {
 		b.Fatal(fmt.Errorf("%q: %w: %s", argv, err, out))
 	}
+	return string(out)
 }
