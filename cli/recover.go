@@ -205,7 +205,7 @@ func (a *app) writeRecovered(job string, g runner.Range, got runner.Recovered, e
 		o.line("%s  recovered by run %s, plan %s", o.paint(bold, visible(job)), dibs.ShortID(got.Run.ID), dibs.ShortID(got.Plan.ID))
 		o.line("  %s", s)
 		if got.Plan.State == dibs.PlanOpen {
-			o.line("%s", o.paint(warn, fmt.Sprintf("%d left open; again: %s recover %s%s --confirm %d", s.Open(), a.program.Name, word(job), flagsOf(g), got.Plan.Count)))
+			o.line("%s", o.paint(warn, fmt.Sprintf("%d left open; again: %s recover %s%s --confirm %d", got.Open, a.program.Name, word(job), flagsOf(g), got.Plan.Count)))
 		}
 	}
 	if err != nil {

@@ -36,6 +36,9 @@ type Recovered struct {
 	Run  dibs.Run  `json:"run"`
 	// Sum says what became of every selected item.
 	Sum RecoverySum `json:"sum"`
+	// Open is how many items the same plan could still do something about. What was
+	// in somebody's hands when the plan was made needs a new one.
+	Open int `json:"open"`
 }
 
 // Recover replays what remains of a plan, under the job's lock, whatever the
@@ -176,8 +179,9 @@ func (r *Runner) replay(ctx context.Context, j *job, claims dibs.Claims, fired d
 		out.Run = *report.Run
 	}
 	rest := context.WithoutCancel(ctx)
-	sum, sumErr := c.sum(rest, items)
-	if out.Sum = sum; sumErr == nil && sum.Open() == 0 {
+	var sumErr error
+	out.Sum, out.Open, sumErr = c.sum(rest, items)
+	if sumErr == nil && out.Open == 0 {
 		out.Plan.State = dibs.PlanDone
 		sumErr = r.store.PutPlan(rest, out.Plan)
 	}

@@ -102,9 +102,6 @@ func (s RecoverySum) Balanced() bool {
 	return n == s.Selected
 }
 
-// Open is how many items the same plan could still do something about.
-func (s RecoverySum) Open() int { return s.Busy + s.Uncertain + s.Remaining }
-
 // String writes the sum, leaving out what is zero except what is done and what
 // remains.
 func (s RecoverySum) String() string {
@@ -139,14 +136,18 @@ func (c *census) take(ctx context.Context, items []planned) ([]ending, error) {
 	return ends, group.Wait()
 }
 
-// sum counts what became of all items.
-func (c *census) sum(ctx context.Context, items []planned) (RecoverySum, error) {
+// sum counts what became of all items, and those of them that the plan could
+// still send.
+func (c *census) sum(ctx context.Context, items []planned) (s RecoverySum, open int, err error) {
 	ends, err := c.take(ctx, items)
-	s := RecoverySum{Selected: len(items)}
-	for _, e := range ends {
+	s.Selected = len(items)
+	for i, e := range ends {
 		*s.field(e)++
+		if items[i].send() && (e == endBusy || e == endUncertain || e == endRemaining) {
+			open++
+		}
 	}
-	return s, err
+	return s, open, err
 }
 
 func (c *census) end(ctx context.Context, p planned) (ending, error) {
