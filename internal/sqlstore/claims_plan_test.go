@@ -21,7 +21,7 @@ import (
 func TestNeverMoreThanTheLimit(t *testing.T) {
 	for _, settings := range []string{
 		"", "&enable_hashjoin=off&enable_mergejoin=off&enable_material=off", "&enable_nestloop=off", "&enable_indexscan=off&enable_bitmapscan=off",
-		"&enable_hashjoin=off&enable_mergejoin=off&enable_material=off&enable_hashagg=off&enable_sort=off&enable_memoize=off",
+		"&enable_hashjoin=off&enable_mergejoin=off&enable_material=off&enable_hashagg=off&enable_sort=off&enable_memoize=off&jit=off",
 		"&enable_seqscan=off", "&plan_cache_mode=force_generic_plan", "&default_query_exec_mode=exec", "&default_query_exec_mode=simple_protocol",
 	} {
 		t.Run(settings, func(t *testing.T) {
