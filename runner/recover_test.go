@@ -346,3 +346,34 @@ func TestRecoverByKey(t *testing.T) {
 		w.want(fmt.Sprint(id(4)), "SELECT account_id FROM account_config WHERE status = 'FAILED'")
 	})
 }
+
+// A row that moves on to its next action while the recovery runs is given back
+// untouched: that action is not in the plan.
+func TestRecoverSendsOnlyThePlannedAction(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		broken := true
+		var sent []string
+		handle := func(_ context.Context, it dibs.Item) (dibs.Receipt, error) {
+			if broken {
+				return dibs.Receipt{}, dibs.NotApplied(errors.New("no"))
+			}
+			if sent = append(sent, it.WorkID); len(sent) == 1 {
+				w.exec("UPDATE account_config SET cycle = cycle + 1, last_error = 'mine' WHERE account_id <> ?", it.Key.String())
+			}
+			return dibs.Receipt{ID: "x"}, nil
+		}
+		r := w.runner(w.job(handle, func(j *dibs.Job) { j.Concurrency = 1 }))
+		w.tick(r)
+		g := window()
+		w.plan(r, g)
+		broken = false
+		pass(time.Second)
+		got, err := w.recover(r, runner.Recover{Range: g, Confirm: 3})
+		w.wantSum(got, err, "3 selected = 2 done before + 1 done now + 0 remaining")
+		if len(sent) != 1 {
+			t.Errorf("sent %v", sent)
+		}
+		w.want("2", "SELECT count(*) FROM account_config WHERE status = 'FAILED' AND last_error = 'mine' AND attempts = 0")
+		w.want("2", "SELECT count(*) FROM dibs_outcomes WHERE outcome = 'released' AND reason = 'moved_on'")
+	})
+}

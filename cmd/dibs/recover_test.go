@@ -290,3 +290,46 @@ func TestTwoRecoveriesAtOnce(t *testing.T) {
 		c.exactlyOnce()
 	})
 }
+
+// A lookup that answers without end, or nonsense, settles nothing and is not read
+// to its end.
+func TestLookupsThatSayNothing(t *testing.T) {
+	binary := buildBinary(t)
+	testdb.All(t, func(t *testing.T, kind, url string) {
+		for name, reply := range map[string]func(w http.ResponseWriter){
+			"without end": func(w http.ResponseWriter) {
+				block := bytes.Repeat([]byte(`{"results": [`), 1<<16)
+				for { // 10 GB, if anybody reads them
+					if _, err := w.Write(block); err != nil {
+						return
+					}
+				}
+			},
+			"garbage":       func(w http.ResponseWriter) { _, _ = w.Write([]byte("\x00\xff{]")) },
+			"another shape": func(w http.ResponseWriter) { _, _ = w.Write([]byte(`{"results": "none"}`)) },
+			"login page":    func(w http.ResponseWriter) { _, _ = w.Write([]byte("<html>please log in</html>")) },
+			"refused":       func(w http.ResponseWriter) { w.WriteHeader(http.StatusForbidden) },
+		} {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPost {
+					w.WriteHeader(http.StatusInternalServerError)
+					return
+				}
+				reply(w)
+			}))
+			w := newWorld(t, kind, url, binary, 1, "")
+			w.file("dibs.yaml", 0o600, fmt.Sprintf(crmJob, url, server.URL))
+			w.run("tick", "sync")
+			began := time.Now()
+			out, code := w.run("reconcile", "sync", "--json")
+			if code != 4 || !bytes.Contains([]byte(out), []byte(`"unreachable": 1`)) || time.Since(began) > 20*time.Second {
+				t.Errorf("%s: exit %d after %s\n%s", name, code, time.Since(began), out)
+			}
+			w.want("1", "SELECT count(*) FROM dibs_effects WHERE state = 'uncertain'")
+			w.exec("DROP TABLE accounts")
+			w.exec("DELETE FROM dibs_effects")
+			server.CloseClientConnections()
+			server.Close()
+		}
+	})
+}

@@ -39,6 +39,7 @@ func (j *Job) Dibs() (dibs.Job, error) {
 		PerHost:     j.PerHost,
 		NotWithin:   time.Duration(j.NotWithin),
 	}
+	out.RecoverLimit = j.RecoverLimit
 	if c := j.CatchUp; c != nil {
 		out.CatchUp = dibs.CatchUp{Mode: c.Mode, Limit: c.Limit, Window: time.Duration(c.Window)}
 	}

@@ -50,6 +50,8 @@ type Settings struct {
 	FailWhen    FailWhen         `yaml:"fail_when" doc:"When failed items make a command exit with 3: any (default), all, or a share such as 5%."`
 	Owner       string           `yaml:"owner" doc:"Who to ask about the job."`
 	Labels      Labels           `yaml:"labels" doc:"Free names and values, shown and recorded."`
+
+	RecoverLimit int `yaml:"recover_limit" min:"1" doc:"How many items a recovery may replay without --yes-large. Default 1000."`
 }
 
 // Labels are names and values that a person chose.
