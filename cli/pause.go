@@ -155,7 +155,7 @@ func pauseEnd(text string, now time.Time, zone *time.Location) (time.Time, error
 	if text == "" {
 		return forever(), nil
 	}
-	end := time.Time{}
+	var end time.Time
 	if d, err := time.ParseDuration(text); err == nil {
 		end = now.Add(d)
 	} else if clock, err := time.Parse("15:04", text); err == nil {

@@ -140,7 +140,7 @@ func (l *look) stillOpen(ctx context.Context, w *work) (bool, error) {
 	}
 	claims, err := l.store.Claims(ctx, t)
 	if err != nil {
-		return true, nil // check says what is wrong with it
+		return true, nil //nolint:nilerr // check says what is wrong with it
 	}
 	for _, s := range []dibs.Status{dibs.StatusFailed, dibs.StatusInProgress, dibs.StatusQuarantined} {
 		if s == dibs.StatusQuarantined && claims.Table().Labels.Quarantined == "" {

@@ -53,7 +53,7 @@ func (n *notifier) send(lines ...string) error {
 	if n.socket == "" {
 		return nil
 	}
-	conn, err := net.DialTimeout("unixgram", n.socket, time.Second)
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: n.socket, Net: "unixgram"}) // a datagram socket connects at once
 	if err != nil {
 		return fmt.Errorf("notify systemd: %w", err)
 	}

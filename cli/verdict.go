@@ -144,7 +144,7 @@ func (p *printer) skipText(job string, t dibs.Trigger) string {
 func (p *printer) verdict(r result) string {
 	c, name := r.report.Run.Counts, r.work.Name
 	items := r.report.Run.Kind == dibs.KindItems
-	text, next := "", ""
+	var text, next string
 	switch r.code {
 	case exitOK:
 		return ""

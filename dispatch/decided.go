@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -67,8 +68,11 @@ func (f *firing) spent(ctx context.Context, runs []dibs.Run, owner *dibs.Trigger
 		return nil, nil
 	}
 	run, err := f.desk.Run(ctx, owner.RunID)
-	if err != nil { // pruned: the decision stands
+	if errors.Is(err, dibs.ErrNotFound) { // pruned: the decision stands
 		return nil, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	return &run, nil
 }

@@ -29,8 +29,8 @@ func (d *Dispatcher) Wait(ctx context.Context, t dibs.Trigger, lease time.Durati
 			return d.withdraw(ctx, t)
 		case <-timer.C:
 		}
+		var seen dibs.Trigger
 		var err error
-		seen := t
 		if time.Now().After(next) {
 			seen, err = d.Beat(ctx, t)
 			next = time.Now().Add(WaiterLease / 3)

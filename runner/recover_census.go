@@ -153,7 +153,7 @@ func (c *census) sum(ctx context.Context, items []planned) (s RecoverySum, open 
 func (c *census) end(ctx context.Context, p planned) (ending, error) {
 	key, err := dibs.ParseKey(p.Key, len(c.job.table.KeyColumns()))
 	if err != nil || p.Work == "" {
-		return endGone, nil // of a table with another key, once; or of a row that is not there to name it
+		return endGone, nil //nolint:nilerr // of a table with another key, once; or of a row that is not there to name it
 	}
 	row, err := c.claims.Look(ctx, key)
 	switch {

@@ -168,7 +168,7 @@ func (p *repair) claimRow(ctx context.Context, e dibs.Effect, wanted bool) (*dib
 	}
 	key, err := dibs.ParseKey(e.Key, len(p.job.table.KeyColumns()))
 	if err != nil {
-		return nil, nil // of a table with another key, once
+		return nil, nil //nolint:nilerr // of a table with another key, once
 	}
 	got, err := p.claims.Claim(ctx, dibs.ClaimRequest{
 		Run: p.run.Ref(), Token: p.token(), Limit: 1, Lease: p.job.timing.lease, Progress: p.progress(e.Key),

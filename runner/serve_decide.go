@@ -44,7 +44,7 @@ func (s *Server) decideOne(ctx context.Context, name string) (time.Time, error) 
 	r := s.runner.Load()
 	j, ok := r.jobs[name]
 	if !ok || j.Schedule == nil || ctx.Err() != nil {
-		return time.Time{}, nil
+		return time.Time{}, nil //nolint:nilerr // stopping is no fault
 	}
 	fired, err := s.start(ctx, r, "decide "+j.Name, func(ctx context.Context, able dispatch.Able) (dispatch.Fired, error) {
 		claims, err := r.open(ctx, j)
