@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -178,6 +179,7 @@ func TestSpan(t *testing.T) {
 		0: "0ms", 350 * time.Millisecond: "350ms", 6200 * time.Millisecond: "6.2s", 6 * time.Second: "6s",
 		59 * time.Second: "59s", 271 * time.Second: "4m31s", 2*time.Hour + 5*time.Minute: "2h05m",
 		76 * time.Hour: "3d04h", -time.Second: "-1s",
+		math.MinInt64: "-106751d23h", math.MaxInt64: "106751d23h",
 	} {
 		if got := span(d); got != want {
 			t.Errorf("span(%v) = %q, want %q", d, got, want)

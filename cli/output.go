@@ -152,7 +152,7 @@ func (t *table) write(o *output, indent string) {
 // 3d04h.
 func span(d time.Duration) string {
 	if d < 0 {
-		return "-" + span(-d)
+		return "-" + span(d.Abs()) // which, unlike -d, exists for the least duration too
 	}
 	switch {
 	case d < time.Second:

@@ -180,10 +180,13 @@ func (c *claims) settleCounted(ctx context.Context, tx *Tx, items []dibs.Settlem
 	where := make(map[string]int, len(items))
 	for i, s := range items {
 		encoded[i] = c.settleItem(s, plain)
+		where[s.Held.Key.String()] = i
 		if !s.LateOnly {
 			believed = append(believed, encoded[i])
-			where[s.Held.Key.String()] = i
 		}
+	}
+	if len(where) < len(items) {
+		return c.settleRounds(ctx, tx, items, plain)
 	}
 	var ours []item
 	b, err := c.settleBinds(inKeyOrder(believed))
@@ -217,6 +220,38 @@ func (c *claims) settleCounted(ctx context.Context, tx *Tx, items []dibs.Settlem
 		}
 	}
 	return out, len(ours), c.settleLedger(ctx, tx, items, out, plain)
+}
+
+// settleRounds settles items of which some are of the same row: claims that
+// followed one another. The statement answers with keys, so no round has two of
+// one row, and each is answered for its own token.
+func (c *claims) settleRounds(ctx context.Context, tx *Tx, items []dibs.Settlement, plain bool) ([]dibs.Settled, int, error) {
+	var rounds [][]int
+	times := make(map[string]int, len(items))
+	for i, s := range items {
+		key := s.Held.Key.String()
+		n := times[key]
+		if times[key]++; n == len(rounds) {
+			rounds = append(rounds, nil)
+		}
+		rounds[n] = append(rounds[n], i)
+	}
+	out, ours := make([]dibs.Settled, len(items)), 0
+	for _, round := range rounds {
+		part := make([]dibs.Settlement, len(round))
+		for j, i := range round {
+			part[j] = items[i]
+		}
+		got, n, err := c.settleCounted(ctx, tx, part, plain)
+		if err != nil {
+			return nil, 0, err
+		}
+		for j, i := range round {
+			out[i] = got[j]
+		}
+		ours += n
+	}
+	return out, ours, nil
 }
 
 // settleBinds encodes a batch as the settling statement wants it.

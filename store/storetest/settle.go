@@ -3,6 +3,7 @@ package storetest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ func settleChecks() []check {
 		{"settled twice is success", settledTwice},
 		{"another outcome after the first is late", secondOutcome},
 		{"late only leaves the row alone", lateOnly},
+		{"each claim of one row is answered for itself", twoClaimsOfOneRow},
 		{"one refused item fails alone", refusedAlone},
 		{"hostile texts are kept or tamed", hostileTexts},
 		{"settling rides on the next claim", fusedSettle},
@@ -158,6 +160,36 @@ func lateOnly(b *bundle) {
 	b.expire(where(1))
 	b.claimOne(b.start(), 1)
 	b.wantRecorded(1, r.ID, dibs.OutcomeLost, false)
+}
+
+// twoClaimsOfOneRow: a worker that paused settles what it lost together with its
+// next claim of the same row, in any order, believed or known to be late.
+func twoClaimsOfOneRow(b *bundle) {
+	for _, lateOnly := range []bool{false, true} {
+		for _, liveAt := range []int{0, 1} {
+			b.full(2)
+			r := b.start()
+			first := b.take(r, "1 2").Items
+			b.expire(where(1))
+			again := b.claimOne(r, 1)
+			stale := failed(r, first[0], lease, "too late")
+			stale.LateOnly = lateOnly
+			items := []dibs.Settlement{stale, completedIn(lease, r, first[1])[0]}
+			items = slices.Insert(items, liveAt, completedIn(lease, r, again)...)
+			for range 2 {
+				for i, s := range b.settle(r, items...) {
+					if late := items[i].Held.Token == stale.Held.Token && items[i].Held.Key.Equal(stale.Held.Key); s.OK == late || s.Late != late {
+						b.Errorf("late only %t, live one at %d: item %d: %+v", lateOnly, liveAt, i, s)
+					}
+				}
+			}
+			if row := b.look("1"); row.Status != dibs.StatusIdle || row.LastSuccess.IsZero() || row.Fence != again.Fence {
+				b.Errorf("late only %t, live one at %d: the row is %+v", lateOnly, liveAt, row)
+			}
+			b.wantRecorded(2, r.ID, dibs.OutcomeCompleted, false)
+			b.wantRecorded(1, r.ID, dibs.OutcomeFailed, true)
+		}
+	}
 }
 
 // refusedAlone: the table refuses the error text "poison" by a CHECK.
