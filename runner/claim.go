@@ -74,7 +74,7 @@ func (s *shift) claim(ctx context.Context) error {
 		s.settleAgain(ctx, settling, settlements)
 		return nil
 	case err != nil:
-		s.unsettled(settling, settlements)
+		s.unsettled(settling)
 		if s.isLost() {
 			s.beginStop(dibs.ReasonLeaseLost)
 			return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/dibs-run/dibs"
 )
 
-// flush is a settle that runs beside the next claim.
+// flush is one settle and its answer.
 type flush struct {
 	items       []*inHand
 	settlements []dibs.Settlement
@@ -26,30 +26,32 @@ func (s *shift) flushBeside(ctx context.Context) {
 	}
 	settlements, items := s.settleNow()
 	s.flushing = true
-	go func() {
-		f := flush{items: items, settlements: settlements}
-		dbCtx, cancel := s.dbContext(ctx)
-		defer cancel()
-		for {
-			f.got, f.err = s.claims.Settle(dbCtx, dibs.SettleRequest{Run: s.run.Ref(), Items: settlements, Beside: true})
-			if !errors.Is(f.err, dibs.ErrUnanswered) || dbCtx.Err() != nil {
-				break // settling twice is success
-			}
-		}
-		s.flushed <- f
-	}()
+	go func() { s.flushed <- s.write(ctx, flush{items: items, settlements: settlements}, true) }()
 }
 
-// takeFlush reads the answer of a settle that ran beside a claim.
-func (s *shift) takeFlush(ctx context.Context, f flush) {
-	s.flushing = false
+// write settles, repeating until an answer has come or the leases are no longer
+// believed: settling twice is success.
+func (s *shift) write(ctx context.Context, f flush, beside bool) flush {
+	dbCtx, cancel := s.dbContext(ctx)
+	defer cancel()
+	req := dibs.SettleRequest{Run: s.run.Ref(), Progress: s.progress(), Items: f.settlements, Beside: beside}
+	for {
+		f.got, f.err = s.claims.Settle(dbCtx, req)
+		if !errors.Is(f.err, dibs.ErrUnanswered) || dbCtx.Err() != nil {
+			return f
+		}
+	}
+}
+
+// book reads the answer of a settle.
+func (s *shift) book(ctx context.Context, f flush) {
 	if f.err == nil {
 		s.settled(f.items, f.settlements, f.got)
 		return
 	}
 	s.r.log.ErrorContext(ctx, "outcomes could not be recorded; their leases will heal them",
 		"job", s.job.Name, "run", s.run.ID, "items", len(f.items), "err", f.err)
-	s.unsettled(f.items, f.settlements)
+	s.unsettled(f.items)
 }
 
 // joinFlush waits for a settle that still runs beside.
@@ -57,4 +59,10 @@ func (s *shift) joinFlush(ctx context.Context) {
 	if s.flushing {
 		s.takeFlush(ctx, <-s.flushed)
 	}
+}
+
+// takeFlush books a settle that ran beside a claim.
+func (s *shift) takeFlush(ctx context.Context, f flush) {
+	s.flushing = false
+	s.book(ctx, f)
 }

@@ -212,28 +212,13 @@ func (s *shift) settle(ctx context.Context) {
 }
 
 func (s *shift) settleAgain(ctx context.Context, items []*inHand, settlements []dibs.Settlement) {
-	if len(settlements) == 0 {
-		return
-	}
-	dbCtx, cancel := s.dbContext(ctx)
-	defer cancel()
-	for {
-		got, err := s.claims.Settle(dbCtx, dibs.SettleRequest{Run: s.run.Ref(), Progress: s.progress(), Items: settlements})
-		if err == nil {
-			s.settled(items, settlements, got)
-			return
-		}
-		if errors.Is(err, dibs.ErrUnanswered) && dbCtx.Err() == nil {
-			continue // settling twice is success
-		}
-		s.r.log.ErrorContext(ctx, "outcomes could not be recorded; their leases will heal them", "job", s.job.Name, "run", s.run.ID, "items", len(items), "err", err)
-		s.unsettled(items, settlements)
-		return
+	if len(settlements) > 0 {
+		s.book(ctx, s.write(ctx, flush{items: items, settlements: settlements}, false))
 	}
 }
 
 // unsettled gives up on outcomes that could not be written.
-func (s *shift) unsettled(items []*inHand, _ []dibs.Settlement) {
+func (s *shift) unsettled(items []*inHand) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, it := range items {
