@@ -33,9 +33,9 @@ func TestServeTellsOfOutagesOnce(t *testing.T) {
 		go func() { end <- runner.Serve(ctx, conf) }()
 		<-ready
 		began := time.Now()
-		pass(5 * time.Minute)
+		pass(2 * time.Minute)
 		flaky.away.Store(true)
-		pass(10 * time.Minute)
+		pass(5 * time.Minute)
 		flaky.away.Store(false)
 		pass(90 * time.Second)
 		w.decided("minutely", j.Schedule, began, time.Now())
@@ -104,7 +104,7 @@ func (f *flaky) ExpiredRuns(ctx context.Context, limit int) ([]dibs.Run, error) 
 func TestServeAdoptsItsUnansweredRun(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		var c calls
-		j := w.unit("hourly", "0 * * * *", c.handle("hourly", time.Second), nil)
+		j := w.unit("often", "*/6 * * * *", c.handle("often", time.Second), nil)
 		conf := jobs(j)
 		mute := &mute{Store: w.store}
 		ready := make(chan struct{})
@@ -113,12 +113,12 @@ func TestServeAdoptsItsUnansweredRun(t *testing.T) {
 		end := make(chan error, 1)
 		go func() { end <- runner.Serve(ctx, conf) }()
 		<-ready
-		pass(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)) + 30*time.Second)
+		pass(time.Until(time.Now().Truncate(sixMinutes).Add(sixMinutes)) + 30*time.Second)
 		cancel()
 		if err := <-end; err != nil {
 			t.Errorf("serve: %v", err)
 		}
-		if n := c.count("hourly"); n != 1 || !slices.Equal(mute.lost, []string{"hourly"}) {
+		if n := c.count("often"); n != 1 || !slices.Equal(mute.lost, []string{"often"}) {
 			t.Errorf("ran %d times; lost answers: %q", n, mute.lost)
 		}
 		w.want("succeeded", "SELECT state FROM dibs_runs")

@@ -34,7 +34,7 @@ func TestServersShareTheSlots(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 30 { // a crontab beside them, registered twice
+		for range 12 { // a crontab beside them, registered twice
 			pass(time.Minute)
 			for range 2 {
 				if _, err := r.Tick(w.t.Context(), "minutely"); err != nil {
@@ -52,7 +52,7 @@ func TestServersShareTheSlots(t *testing.T) {
 		if n := c.count("minutely"); n != slots {
 			t.Errorf("minutely ran %d times for %d slots", n, slots)
 		}
-		if n := c.count("long"); n < 9 || n > 11 { // of 30 slots every third starts
+		if n := c.count("long"); n < 3 || n > 5 { // of 12 slots every third starts
 			t.Errorf("long ran %d times", n)
 		}
 		w.want("0", "SELECT count(*) FROM (SELECT 1 FROM dibs_runs GROUP BY job, slot HAVING count(*) > 1)")
@@ -63,16 +63,16 @@ func TestServersShareTheSlots(t *testing.T) {
 func TestServeCatchesUpWithWhatPassed(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		var c calls
-		hourly := w.unit("hourly", "0 * * * *", c.handle("hourly", time.Second), nil)
-		w.end(w.serve(jobs(hourly)))
+		often := w.unit("often", "*/6 * * * *", c.handle("often", time.Second), nil)
+		w.end(w.serve(jobs(often)))
 		began := time.Now()
-		pass(5*time.Hour + 10*time.Minute)
-		s := w.serve(jobs(hourly))
+		pass(31 * time.Minute)
+		s := w.serve(jobs(often))
 		pass(time.Minute)
-		if n := c.count("hourly"); n != 1 {
+		if n := c.count("often"); n != 1 {
 			t.Errorf("ran %d times after an outage, want once for the latest slot", n)
 		}
-		w.decided("hourly", hourly.Schedule, began, time.Now())
+		w.decided("often", often.Schedule, began, time.Now())
 		w.end(s)
 	})
 }
@@ -83,12 +83,12 @@ func TestServeBoundsItsRuns(t *testing.T) {
 		var list []dibs.Job
 		for i := range 10 {
 			name := fmt.Sprint("job", i)
-			list = append(list, w.unit(name, "0 * * * *", c.handle(name, 20*time.Second), nil))
+			list = append(list, w.unit(name, "*/6 * * * *", c.handle(name, 20*time.Second), nil))
 		}
 		conf := jobs(list...)
 		conf.MaxRuns = 2
 		s := w.serve(conf)
-		pass(time.Hour + 5*time.Minute)
+		pass(9 * time.Minute)
 		w.end(s)
 		if c.most != 2 {
 			t.Errorf("%d runs at once, want 2", c.most)
@@ -104,21 +104,21 @@ func TestServeBoundsItsRuns(t *testing.T) {
 func TestServeHalves(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		var c calls
-		j := w.unit("hourly", "0 * * * *", c.handle("hourly", time.Second), nil)
+		j := w.unit("often", "*/6 * * * *", c.handle("often", time.Second), nil)
 		conf := jobs(j)
 		conf.Only = runner.OnlySchedule
 		scheduler := w.serve(conf)
-		pass(time.Hour + time.Second)
-		if n := c.count("hourly"); n != 0 {
+		pass(sixMinutes + time.Second)
+		if n := c.count("often"); n != 0 {
 			t.Errorf("a scheduler ran %d jobs", n)
 		}
 		w.want("1", "SELECT count(*) FROM dibs_triggers WHERE decision = 'waiting'")
 		conf.Only = runner.OnlyRun
 		worker := w.serve(conf)
-		pass(3*time.Hour + time.Minute)
+		pass(3*sixMinutes + time.Minute)
 		w.end(scheduler, worker)
-		if n := c.count("hourly"); n != 4 {
-			t.Errorf("ran %d times in 4 hours", n)
+		if n := c.count("often"); n != 4 {
+			t.Errorf("ran %d times for 4 slots", n)
 		}
 	})
 }
@@ -126,10 +126,10 @@ func TestServeHalves(t *testing.T) {
 func TestServeDrains(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		var c calls
-		quick := w.unit("quick", "0 * * * *", c.handle("quick", 5*time.Second), nil)
-		slow := w.unit("slow", "0 * * * *", c.handle("slow", 5*time.Hour), nil)
+		quick := w.unit("quick", "*/6 * * * *", c.handle("quick", 5*time.Second), nil)
+		slow := w.unit("slow", "*/6 * * * *", c.handle("slow", 5*time.Hour), nil)
 		s := w.serve(jobs(quick, slow))
-		until := time.Now().Truncate(time.Hour).Add(time.Hour)
+		until := time.Now().Truncate(sixMinutes).Add(sixMinutes)
 		pass(time.Until(until) + time.Second)
 		stopped := time.Now()
 		w.end(s)
@@ -156,9 +156,9 @@ func TestServeRunsRetries(t *testing.T) {
 				return dibs.Receipt{}, dibs.NotApplied(fmt.Errorf("not now"))
 			}
 			return dibs.Receipt{}, nil
-		}, func(j *dibs.Job) { j.Schedule, j.Overlap = every(t, "0 * * * *"), dibs.Skip })
+		}, func(j *dibs.Job) { j.Schedule, j.Overlap = every(t, "*/6 * * * *"), dibs.Skip })
 		s := w.serve(jobs(j))
-		pass(time.Hour)
+		pass(sixMinutes)
 		pass(10 * time.Minute)
 		w.end(s)
 		if n := handled.Load(); n != 4 {
@@ -172,9 +172,9 @@ func TestServeRunsRetries(t *testing.T) {
 func TestServeTakesOverFromTheDead(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		var c calls
-		j := w.unit("hourly", "0 * * * *", c.handle("hourly", time.Second), nil)
+		j := w.unit("often", "*/6 * * * *", c.handle("often", time.Second), nil)
 		s := w.serve(jobs(j))
-		pass(time.Hour + 30*time.Second)
+		pass(sixMinutes + 30*time.Second)
 		w.want("1", "SELECT count(*) FROM dibs_runs WHERE state = 'succeeded'")
 		// As if its process had died in the middle.
 		w.exec("UPDATE dibs_runs SET state = 'running', ended_at = NULL, lease_end = started_at + 60000000")
@@ -182,7 +182,7 @@ func TestServeTakesOverFromTheDead(t *testing.T) {
 		pass(3 * time.Minute)
 		w.end(s)
 		w.want("1", "SELECT count(*) FROM dibs_runs WHERE state = 'lost'")
-		if n := c.count("hourly"); n != 2 {
+		if n := c.count("often"); n != 2 {
 			t.Errorf("ran %d times, want the lost slot taken over", n)
 		}
 	})
@@ -191,16 +191,16 @@ func TestServeTakesOverFromTheDead(t *testing.T) {
 func TestServeReloads(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		var c calls
-		kept := w.unit("kept", "0 * * * *", c.handle("kept", time.Second), nil)
-		gone := w.unit("gone", "0 * * * *", c.handle("gone", time.Second), nil)
-		edited := w.unit("edited", "0 * * * *", c.handle("edited", time.Second), nil)
+		kept := w.unit("kept", "*/6 * * * *", c.handle("kept", time.Second), nil)
+		gone := w.unit("gone", "*/6 * * * *", c.handle("gone", time.Second), nil)
+		edited := w.unit("edited", "*/6 * * * *", c.handle("edited", time.Second), nil)
 		s := w.serve(jobs(kept, gone, edited))
-		pass(time.Hour + 30*time.Second)
+		pass(sixMinutes + 30*time.Second)
 		if err := w.store.AddTrigger(w.t.Context(), waitingFor(t, "gone")); err != nil {
 			t.Fatal(err)
 		}
-		edited.Schedule = every(t, "*/10 * * * *")
-		fresh := w.unit("fresh", "0 * * * *", c.handle("fresh", time.Second), nil)
+		edited.Schedule = every(t, "* * * * *")
+		fresh := w.unit("fresh", "*/6 * * * *", c.handle("fresh", time.Second), nil)
 		bad := fresh
 		bad.Overlap = ""
 		if _, err := s.Reload(w.t.Context(), []dibs.Job{kept, bad}); err == nil {
@@ -215,7 +215,7 @@ func TestServeReloads(t *testing.T) {
 			t.Errorf("reload: %s, want %s", changes, want)
 		}
 		ran := c.count("gone")
-		pass(2 * time.Hour)
+		pass(2 * sixMinutes)
 		w.end(s)
 		if n := c.count("gone"); n != ran {
 			t.Errorf("a job that is no longer defined ran %d times more", n-ran)

@@ -11,6 +11,10 @@ import (
 	"github.com/dibs-run/dibs/schedule"
 )
 
+// sixMinutes is the distance of slots of "*/6 * * * *": short, since every
+// second of virtual time costs a few statements.
+const sixMinutes = 6 * time.Minute
+
 // every is a schedule in UTC.
 func every(t *testing.T, expr string) dibs.Scheduler {
 	t.Helper()
