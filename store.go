@@ -59,6 +59,10 @@ type Claims interface {
 	// Sweep repairs states that no claim can pick up: in progress without a
 	// lease end gets one lease from now; idle without a due time is due now.
 	Sweep(ctx context.Context, lease time.Duration) (Swept, error)
+	// Clip cuts, inside a decision that asks a run to stop, the lease ends of the
+	// rows that the run has in hand to until at the latest, and says how many it
+	// cut. A two-column table has no lease end: nothing is cut there.
+	Clip(ctx context.Context, on Desk, r RunRef, until time.Time) (int64, error)
 	// Stats counts the rows by state.
 	Stats(ctx context.Context) (TableStats, error)
 }

@@ -105,7 +105,14 @@ type Request struct {
 	// Able says how this process would run a waiting trigger, if it may. Nil: it
 	// runs nothing but this request.
 	Able Able
+	// Clip cuts the leases of what a run of this job has in hand, when the run is
+	// asked to stop. Nil: the job's runs have nothing in hand.
+	Clip Clip
 }
+
+// Clip cuts, inside a decision, the leases of a run's items to until at the
+// latest.
+type Clip func(ctx context.Context, desk dibs.Desk, r dibs.RunRef, until time.Time) error
 
 // Worker is how a process runs a trigger of a job that it has.
 type Worker struct {

@@ -185,7 +185,7 @@ func (d *Dispatcher) Cancel(ctx context.Context, c Cancel) (dibs.Run, error) {
 		}
 		if !c.Dead {
 			s := &sitting{Dispatcher: d, desk: desk, lock: lock, now: desk.Now()}
-			return s.stop(ctx, run, c.Grace, dibs.ReasonCancelled)
+			return s.stop(ctx, run, c.Grace, dibs.ReasonCancelled, nil)
 		}
 		if _, err := desk.MarkDead(ctx, run.Ref()); err != nil {
 			return err

@@ -109,7 +109,7 @@ func (f *firing) bring(ctx context.Context, t dibs.Trigger) error {
 			}
 		}
 		if h := f.desk.Holder(); v.Stop && h != nil && h.Job == t.Job && h.Kind != dibs.KindReconcile {
-			if err := f.stop(ctx, *h, f.r.Job.Grace, dibs.ReasonReplaced); err != nil {
+			if err := f.stop(ctx, *h, f.r.Job.Grace, dibs.ReasonReplaced, f.r.Clip); err != nil {
 				return err
 			}
 		}

@@ -286,10 +286,14 @@ func (s *sitting) job(ctx context.Context, name string) (dibs.JobState, error) {
 
 // stop asks the live run to stop and gives it the grace to do so. Its lease is
 // cut to the later of that and what one beat and its margin need, so that it
-// hears of it before its lease ends.
-func (s *sitting) stop(ctx context.Context, run dibs.Run, grace time.Duration, why dibs.Reason) error {
+// hears of it before its lease ends; so are those of its items, if clip is there.
+func (s *sitting) stop(ctx context.Context, run dibs.Run, grace time.Duration, why dibs.Reason, clip Clip) error {
 	stopBy, until := stopTimes(s.now, run.LeaseFor, grace)
-	if _, err := s.desk.StopRun(ctx, run.Ref(), stopBy, until, why); err != nil {
+	stopped, err := s.desk.StopRun(ctx, run.Ref(), stopBy, until, why)
+	if err == nil && stopped && clip != nil {
+		err = clip(ctx, s.desk, run.Ref(), until)
+	}
+	if err != nil {
 		return fmt.Errorf("ask run %s to stop: %w", run.ID, err)
 	}
 	s.log.InfoContext(ctx, "run asked to stop", "job", run.Job, "run", run.ID, "reason", why, "stop_by", stopBy)

@@ -97,6 +97,12 @@ func (r *Runner) request(ctx context.Context, j *job, claims dibs.Claims, a Ask)
 	if !a.Waiter && !a.Enqueue {
 		req.Able = r.able(ctx)
 	}
+	if claims != nil {
+		req.Clip = func(ctx context.Context, desk dibs.Desk, run dibs.RunRef, until time.Time) error {
+			_, err := claims.Clip(ctx, desk, run, until)
+			return err
+		}
+	}
 	fromOutside := a.Origin == "" || a.Origin == dibs.OriginExternal || a.Origin == dibs.OriginSchedule
 	scheduled := j.Schedule != nil && fromOutside && a.Key == "" && a.ExternalID == ""
 	switch {

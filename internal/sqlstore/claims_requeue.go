@@ -135,5 +135,5 @@ func (c *claims) compileRequeue(r Requeue) (st requeueStatements, err error) {
 
 // likePattern finds a text anywhere; what LIKE reads as a sign is escaped.
 func likePattern(text string) string {
-	return "%" + strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(text) + "%"
+	return "%" + escapeLike(text) + "%"
 }

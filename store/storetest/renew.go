@@ -11,6 +11,7 @@ func renewChecks() []check {
 	return []check{
 		{"a renewal extends run and rows", renewExtends},
 		{"not past the time to stop by", renewStopBy},
+		{"a stop cuts the leases of rows too", stopCuts},
 		{"a lapsed claim that nobody took is renewed", renewLapsed},
 		{"a lost run renews nothing", renewLostRun},
 		{"items are answered in order", renewMixed},
