@@ -291,7 +291,14 @@ last: {schedule: "@every 1s", overlap: coalesce, lease: 4s, grace: 500ms, handle
 	})
 	tick := func(args ...string) {
 		p := w.command(append([]string{"tick"}, args...)...)
-		_ = p.Run() // fails while the database is away
+		if err := p.Start(); err != nil {
+			t.Error(err)
+			return
+		}
+		// A tick goes on for as long as something waits under its lock.
+		stop := context.AfterFunc(ctx, func() { _ = p.Process.Signal(syscall.SIGTERM) })
+		defer stop()
+		_ = p.Wait() // fails while the database is away
 	}
 	chaos(2*time.Second, func(int) { all.Go(func() { tick("beat") }); tick("beat") }) // registered twice
 	chaos(3*time.Second, func(int) { all.Go(func() { tick() }); all.Go(func() { tick() }); tick() })
