@@ -44,7 +44,7 @@ func TestTimingRefusesWhatCannotFit(t *testing.T) {
 	}
 }
 
-func TestDeadlineIsTheSmallerOfBothClocks(t *testing.T) {
+func TestCaseB07DeadlineIsTheSmallerOfBothClocks(t *testing.T) {
 	sent := time.Now()
 	d := deadlineFrom(sent, 60*time.Second, 12*time.Second)
 	if got := d.left(sent); got != 48*time.Second {

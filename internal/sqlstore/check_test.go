@@ -277,7 +277,7 @@ func TestCheckOfWhatCannotBeClaimed(t *testing.T) {
 	})
 }
 
-func TestCheckFindsMixedTimes(t *testing.T) {
+func TestCaseB04CheckFindsMixedTimes(t *testing.T) {
 	onServer(t, "sqlite", func(t *testing.T, s *sqlstore.Store, _ string) {
 		execute(t, s, "UPDATE acct SET claimable_at = 1795959600000000 WHERE id <> 'a'")
 		if bad := find(t, s, checkedTable, "times"); len(bad) > 0 {
@@ -307,7 +307,7 @@ func withUser(t *testing.T, address, name, password string) string {
 	return u.String()
 }
 
-func TestCheckQuotesNames(t *testing.T) {
+func TestCaseB60CheckQuotesNames(t *testing.T) {
 	onAll(t, func(t *testing.T, s *sqlstore.Store) {
 		q := s.Dialect().Quote
 		stamp := map[string]string{"sqlite": "INTEGER", "postgres": "TIMESTAMPTZ", "mysql": "DATETIME(6)"}[s.Dialect().Name]

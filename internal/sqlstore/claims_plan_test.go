@@ -16,9 +16,9 @@ import (
 	"github.com/dibs-run/dibs/internal/testdb"
 )
 
-// TestNeverMoreThanTheLimit claims under planner settings that made naive
+// TestCaseB01NeverMoreThanTheLimit claims under planner settings that made naive
 // claims take more rows than asked for, with a writer on the candidates. (B01)
-func TestNeverMoreThanTheLimit(t *testing.T) {
+func TestCaseB01NeverMoreThanTheLimit(t *testing.T) {
 	for _, settings := range []string{
 		"", "&enable_hashjoin=off&enable_mergejoin=off&enable_material=off", "&enable_nestloop=off", "&enable_indexscan=off&enable_bitmapscan=off",
 		"&enable_hashjoin=off&enable_mergejoin=off&enable_material=off&enable_hashagg=off&enable_sort=off&enable_memoize=off&jit=off",
@@ -197,10 +197,10 @@ func explain(t *testing.T, s *sqlstore.Store, st sqlstore.Explained) string {
 	return plan.String()
 }
 
-// TestRenewalPassesLockedRows: a handler's own transaction on one row delays
+// TestCaseB06RenewalPassesLockedRows: a handler's own transaction on one row delays
 // neither the other rows' renewal nor another claim, and is not taken for a loss.
 // (B06, B67)
-func TestRenewalPassesLockedRows(t *testing.T) {
+func TestCaseB06RenewalPassesLockedRows(t *testing.T) {
 	onAll(t, func(t *testing.T, s *sqlstore.Store) {
 		if s.Dialect().Name == "sqlite" {
 			return // one writer at a time: there are no row locks

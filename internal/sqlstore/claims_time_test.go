@@ -14,9 +14,9 @@ import (
 	"github.com/dibs-run/dibs/internal/testdb"
 )
 
-// TestSQLiteTimeShapes: every shape of time that a SQLite application writes is
+// TestCaseB04TimeShapes: every shape of time that a SQLite application writes is
 // understood, and the shape found is the one written. (B04)
-func TestSQLiteTimeShapes(t *testing.T) {
+func TestCaseB04TimeShapes(t *testing.T) {
 	s := open(t, "sqlite", testdb.OpenSQLite(t), "")
 	migrate(t, s)
 	r := start(t, s, "job", time.Hour, true)
@@ -57,9 +57,9 @@ func TestSQLiteTimeShapes(t *testing.T) {
 	}
 }
 
-// TestMixedTextTimes holds two shapes in one column: both are read for what they
+// TestCaseB04MixedTextTimes holds two shapes in one column: both are read for what they
 // mean. (B04)
-func TestMixedTextTimes(t *testing.T) {
+func TestCaseB04MixedTextTimes(t *testing.T) {
 	s := open(t, "sqlite", testdb.OpenSQLite(t), "")
 	migrate(t, s)
 	execute(t, s, "CREATE TABLE m (id INT NOT NULL PRIMARY KEY, status TEXT DEFAULT 'IDLE', started_at TEXT, claimable_at TEXT, claim_token TEXT, fence INT, attempts INT, expirations INT, cycle INT)")
@@ -78,7 +78,7 @@ func TestMixedTextTimes(t *testing.T) {
 	}
 }
 
-func TestUnreadableValueIsTheRowsOwnProblem(t *testing.T) {
+func TestCaseB26UnreadableValueIsTheRowsOwnProblem(t *testing.T) {
 	s := open(t, "sqlite", testdb.OpenSQLite(t), "")
 	migrate(t, s)
 	c := makeItems(t, s, 3)
@@ -99,9 +99,9 @@ func TestUnreadableValueIsTheRowsOwnProblem(t *testing.T) {
 	}
 }
 
-// TestClaimWithoutAnswer drops the answer to a claim's COMMIT: asking by token
+// TestCaseB12ClaimWithoutAnswer drops the answer to a claim's COMMIT: asking by token
 // finds the rows, and they can be settled. (B12)
-func TestClaimWithoutAnswer(t *testing.T) {
+func TestCaseB12ClaimWithoutAnswer(t *testing.T) {
 	testdb.All(t, func(t *testing.T, kind, address string) {
 		if kind == "sqlite" {
 			return // a file has no answers to lose
@@ -137,8 +137,8 @@ func TestClaimWithoutAnswer(t *testing.T) {
 	})
 }
 
-// TestPollingAnEmptyTable polls with eight workers while rows are inserted. (B66)
-func TestPollingAnEmptyTable(t *testing.T) {
+// TestCaseB66PollingAnEmptyTable polls with eight workers while rows are inserted. (B66)
+func TestCaseB66PollingAnEmptyTable(t *testing.T) {
 	onAll(t, func(t *testing.T, s *sqlstore.Store) {
 		c := makeItems(t, s, 0)
 		ctx, cancel := context.WithCancel(t.Context())

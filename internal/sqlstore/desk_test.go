@@ -266,7 +266,7 @@ func takeAndFree(ctx context.Context, s *sqlstore.Store, prefix string, holding 
 	})
 }
 
-func TestRenewalsNeverWaitForThePool(t *testing.T) {
+func TestCaseB06RenewalsNeverWaitForThePool(t *testing.T) {
 	onAll(t, func(t *testing.T, s *sqlstore.Store) {
 		s.DB().SetMaxOpenConns(1)
 		if _, err := s.Reserve(t.Context()); !errors.Is(err, dibs.ErrPoolTooSmall) {

@@ -49,7 +49,7 @@ func fullRound(t *testing.T, s *sqlstore.Store, table dibs.Table) dibs.Key {
 	return h.Key
 }
 
-func TestOddIdentifiers(t *testing.T) { // B60
+func TestCaseB60OddIdentifiers(t *testing.T) { // B60
 	onAll(t, func(t *testing.T, s *sqlstore.Store) {
 		q := s.Dialect().Quote
 		schema := words(s, "", `My-Sch"ema.x`, "")

@@ -47,9 +47,9 @@ func inZone(t *testing.T, kind, address, zone string) *sqlstore.Store {
 	return s
 }
 
-// TestSessionZones has three sessions in zones of different sign work on one
+// TestCaseB03SessionZones has three sessions in zones of different sign work on one
 // table at once: a lease means the same to all. (B03)
-func TestSessionZones(t *testing.T) {
+func TestCaseB03SessionZones(t *testing.T) {
 	zones := map[string][]string{
 		"postgres": {"UTC", "America/New_York", "Pacific/Kiritimati"},
 		"mysql":    {"+00:00", "-05:00", "+13:00"},
@@ -111,6 +111,14 @@ func zoneRound(t *testing.T, s *sqlstore.Store, all []dibs.Claims) {
 	for i, c := range all {
 		if got := claim(t, c, r, 3, lease); len(got.Items) != 0 {
 			t.Errorf("session %d stole %s", i, keys(got.Items))
+		}
+		// Every other copy of the question gives the same answer.
+		scope := dibs.Scope{Lease: 30 * time.Second}
+		if n, err := c.Remaining(t.Context(), scope, 10); err != nil || n != 0 {
+			t.Errorf("session %d: %d remain, %v", i, n, err)
+		}
+		if rows, err := c.Rows(t.Context(), dibs.RowFilter{Due: true, Scope: scope}); err != nil || len(rows) != 0 {
+			t.Errorf("session %d lists as due: %+v, %v", i, rows, err)
 		}
 		key := dibs.Key{string(rune('1' + (i+1)%3))}
 		if got := claim(t, c, r, 1, lease, func(q *dibs.ClaimRequest) { q.Scope.Key = key }); len(got.Items) != 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/dibs-run/dibs/store/sqlite"
 )
 
-func TestCheckReadsTheSettingsBack(t *testing.T) {
+func TestCaseB63CheckReadsTheSettingsBack(t *testing.T) {
 	if err := sqlite.Check(t.Context(), testdb.OpenSQLite(t)); err != nil {
 		t.Errorf("a good connection: %v", err)
 	}
@@ -95,7 +95,7 @@ func TestCheckFile(t *testing.T) {
 }
 
 // B23: a copy of the file is another database.
-func TestCopyOfTheFileIsForeign(t *testing.T) {
+func TestCaseB23CopyOfTheFileIsForeign(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "production.db")
 	const settings = "_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 	db := openWith(t, path, settings)

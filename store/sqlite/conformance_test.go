@@ -52,9 +52,12 @@ func TestRandomHistory(t *testing.T) { storetest.History(t, suite()) }
 
 func TestCaseB02RecoveryAfterTheFact(t *testing.T)   { storetest.CaseB02(t, suite()) }
 func TestCaseB08LeaseAfterTheWait(t *testing.T)      { storetest.CaseB08(t, suite()) }
+func TestCaseB09FinishedAndLost(t *testing.T)        { storetest.CaseB09(t, suite()) }
 func TestCaseB10DelayedRenewal(t *testing.T)         { storetest.CaseB10(t, suite()) }
 func TestCaseB24NoLeaseToExpire(t *testing.T)        { storetest.CaseB24(t, suite()) }
+func TestCaseB26OneUnreadableRow(t *testing.T)       { storetest.CaseB26(t, suite()) }
 func TestCaseB30FailingRowsAtTheHead(t *testing.T)   { storetest.CaseB30(t, suite()) }
+func TestCaseB33RestartedUnderItsName(t *testing.T)  { storetest.CaseB33(t, suite()) }
 func TestCaseB35CrashBeforeTheStart(t *testing.T)    { storetest.CaseB35(t, suite()) }
 func TestCaseB58NamesThatLookEqual(t *testing.T)     { storetest.CaseB58(t, suite()) }
 func TestCaseB66PollingAnEmptyTable(t *testing.T)    { storetest.CaseB66(t, suite()) }
