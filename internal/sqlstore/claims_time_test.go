@@ -174,3 +174,41 @@ func TestCaseB66PollingAnEmptyTable(t *testing.T) {
 		}
 	})
 }
+
+// TestCaseB26UnreadableColumnsStopNobody puts what cannot be read into one column
+// of one expired row at a time: its neighbours are recovered and swept all the
+// same, and what is in it stays.
+func TestCaseB26UnreadableColumnsStopNobody(t *testing.T) {
+	for column, value := range map[string]string{
+		"name": "CAST(x'ff00fe' AS TEXT)", "attempts": "'many'", "expirations": "x'00ff'", "fence": "'?'", "cycle": "'spring'",
+		"claim_token": "x'ff'", "started_at": "'yesterday'", "claimable_at": "'soon'", "last_success_at": "'never'", "status": "x'ff00'",
+	} {
+		t.Run(column, func(t *testing.T) {
+			s := open(t, "sqlite", testdb.OpenSQLite(t), "")
+			migrate(t, s)
+			c := makeItems(t, s, 4)
+			claim(t, c, start(t, s, "dead", time.Hour, false), 4)
+			execute(t, s, "UPDATE items SET started_at = started_at - 7200000000, claimable_at = claimable_at - 7200000000 WHERE id < 4")
+			execute(t, s, "UPDATE items SET claimable_at = NULL WHERE id = 4")
+			execute(t, s, "UPDATE items SET "+column+" = "+value+" WHERE id = 1")
+			if swept, err := c.Sweep(t.Context(), time.Minute); err != nil || swept.InProgressWithoutLease < 1 {
+				t.Errorf("swept %+v, %v", swept, err)
+			}
+			r := start(t, s, "job", time.Hour, true)
+			got := claim(t, c, r, 10)
+			for _, id := range []string{"2", "3"} {
+				if !strings.Contains(" "+keys(got.Items)+" ", " "+id+" ") {
+					t.Errorf("recovered %q, without %s", keys(got.Items), id)
+				}
+			}
+			if n := single[int](t, s, "SELECT count(*) FROM items WHERE id = 1 AND name IS "+words(s, map[bool]string{true: value, false: "'n1'"}[column == "name"], "", "")); n != 1 {
+				t.Error("the unreadable row lost its name")
+			}
+			for i, out := range settle(t, c, r, completed(r, got.Items)) {
+				if !out.OK {
+					t.Errorf("settled %s: %+v", got.Items[i].Key, out)
+				}
+			}
+		})
+	}
+}
