@@ -63,6 +63,9 @@ type Desk interface {
 	// Owner is the trigger that decided a slot of a job or, when slot is zero, the
 	// external ID; nil when nobody has decided it.
 	Owner(ctx context.Context, job string, slot time.Time, externalID string) (*Trigger, error)
+	// Requests lists the triggers that carry the caller's own identity, owner or
+	// not, newest first, up to a bound.
+	Requests(ctx context.Context, job, externalID string) ([]Trigger, error)
 	// Live lists the running runs of a job whose lease has not ended, also those
 	// without the lock.
 	Live(ctx context.Context, job string) ([]Run, error)

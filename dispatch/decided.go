@@ -182,6 +182,25 @@ func (f *firing) duplicate(ctx context.Context, t dibs.Trigger, slot time.Time, 
 	return f.desk.PutTrigger(ctx, t)
 }
 
+// lostAgain tells whether an identity whose newest run was lost may run once
+// more: as often as a slot, so that a request that kills its process ends.
+func (f *firing) lostAgain(ctx context.Context, t dibs.Trigger, spent *dibs.Run) (bool, error) {
+	if spent == nil || spent.State != dibs.RunLost || f.held() || len(f.waiting) > 0 {
+		return false, nil
+	}
+	list, err := f.desk.Requests(ctx, t.Job, t.ExternalID)
+	if err != nil {
+		return false, err
+	}
+	runs := 0 // all were lost: a run that ended is not followed by another
+	for _, one := range list {
+		if one.Decision == dibs.DecisionStarted {
+			runs++
+		}
+	}
+	return runs <= f.maxExpirations(), nil
+}
+
 // external decides a request by the caller's own identity of it.
 func (f *firing) external(ctx context.Context, t dibs.Trigger) error {
 	owner, err := f.desk.Owner(ctx, t.Job, time.Time{}, t.ExternalID)
@@ -196,7 +215,10 @@ func (f *firing) external(ctx context.Context, t dibs.Trigger) error {
 	if err != nil {
 		return err
 	}
-	again := spent != nil && spent.State == dibs.RunLost && !f.held() && len(f.waiting) == 0
+	again, err := f.lostAgain(ctx, t, spent)
+	if err != nil {
+		return err
+	}
 	if f.r.Redo != nil {
 		switch {
 		case spent != nil:

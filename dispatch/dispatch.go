@@ -9,6 +9,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -163,12 +164,20 @@ func LockOf(j *dibs.Job) string {
 	return j.Name
 }
 
-// lockOfRun is the lock that a run is ended under.
-func lockOfRun(r dibs.Run) string {
+// lockOfRun is the lock that a run is ended under: the one that it has, or the
+// one that its trigger was decided under.
+func (d *Dispatcher) lockOfRun(ctx context.Context, r dibs.Run) (string, error) {
 	if r.Lock != "" {
-		return r.Lock
+		return r.Lock, nil
 	}
-	return r.Job
+	t, err := d.runs.Trigger(ctx, r.Trigger)
+	switch {
+	case err == nil && t.Lock != "":
+		return t.Lock, nil
+	case err != nil && !errors.Is(err, dibs.ErrNotFound):
+		return "", fmt.Errorf("lock of run %s: %w", r.ID, err)
+	}
+	return r.Job, nil
 }
 
 // Fire decides a trigger. Every trigger that reaches the database leaves a row

@@ -13,7 +13,7 @@ import (
 type Finish struct {
 	Run dibs.Run
 	End dibs.RunEnd
-	// Lock is the lock of the run's job. Default: the run's, else its job's name.
+	// Lock is the lock of the run's job. Default: the run's, else its trigger's.
 	Lock string
 	// Trigger, if set, is written instead of the run's own trigger: a run that was
 	// narrowed to one row and could not win it was a skip.
@@ -43,7 +43,10 @@ func (d *Dispatcher) Finish(ctx context.Context, run dibs.Run, end dibs.RunEnd) 
 func (d *Dispatcher) End(ctx context.Context, f Finish) (Finished, error) {
 	lock := f.Lock
 	if lock == "" {
-		lock = lockOfRun(f.Run)
+		var err error
+		if lock, err = d.lockOfRun(ctx, f.Run); err != nil {
+			return Finished{End: f.End}, err
+		}
 	}
 	var out Finished
 	sent := time.Now()
@@ -97,8 +100,11 @@ func (d *Dispatcher) Sweep(ctx context.Context) ([]dibs.Run, error) {
 	var lost []dibs.Run
 	for _, run := range expired {
 		var done bool
-		lock := lockOfRun(run)
-		err := d.runs.Decide(ctx, lock, func(ctx context.Context, desk dibs.Desk) error {
+		lock, err := d.lockOfRun(ctx, run)
+		if err != nil {
+			return lost, fmt.Errorf("sweep: %w", err)
+		}
+		err = d.runs.Decide(ctx, lock, func(ctx context.Context, desk dibs.Desk) error {
 			before := desk.Holder()
 			s, err := d.sit(ctx, desk, lock, "")
 			if err != nil {
@@ -172,7 +178,10 @@ func (d *Dispatcher) Cancel(ctx context.Context, c Cancel) (dibs.Run, error) {
 	if err != nil {
 		return run, err
 	}
-	lock := lockOfRun(run)
+	lock, err := d.lockOfRun(ctx, run)
+	if err != nil {
+		return run, err
+	}
 	err = d.runs.Decide(ctx, lock, func(ctx context.Context, desk dibs.Desk) error {
 		if run, err = desk.Run(ctx, c.Run); err != nil {
 			return err

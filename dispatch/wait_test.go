@@ -244,6 +244,61 @@ func TestCancelDeadHandsTheLockOn(t *testing.T) {
 	})
 }
 
+// A request that kills its process every time is retried as often as a slot, and
+// then stays lost.
+func TestLostIdentityIsRetriedABoundedNumberOfTimes(t *testing.T) {
+	inWorld(t, func(w *world) {
+		j := w.job("j", dibs.Skip, "")
+		j.Retry.MaxExpirations = 2
+		p := w.process("p")
+		with := func(r *dispatch.Request) { r.ExternalID = "delivery-7" }
+		for n := range 3 { // the first and two retries
+			if f := p.fire(j, with); f.Run == nil {
+				t.Fatalf("run %d: %+v", n+1, f.Trigger)
+			}
+			pass(lease + time.Second)
+			if _, err := p.Sweep(w.t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		last := p.fire(j, with)
+		w.wantFired(last, dibs.DecisionDuplicate, dibs.ReasonSlotSpent)
+		if last.Spent == nil || last.Spent.State != dibs.RunLost {
+			t.Errorf("spent by %+v, want the lost run", last.Spent)
+		}
+		if f := p.fire(j, func(r *dispatch.Request) { r.ExternalID = "delivery-8" }); f.Run == nil {
+			t.Errorf("another identity: %+v", f.Trigger)
+		}
+	})
+}
+
+// Two jobs share a lock and one of them runs beside it: whoever sweeps that one's
+// lost run looks after the line of the lock, not of one with the job's own name.
+func TestSweepOfARunBesideTheLockLooksAfterItsLine(t *testing.T) {
+	inWorld(t, func(w *world) {
+		beside, behind := w.job("a", dibs.Allow, ""), w.job("b", dibs.Queue, "")
+		beside.Lock, behind.Lock = "shared", "shared"
+		p, q := w.process("p"), w.process("q")
+		holds := p.fire(behind, nil).Run
+		lost := p.fire(beside, nil).Run
+		if holds == nil || lost == nil || lost.Lock != "" {
+			t.Fatalf("the runs: %+v, %+v", holds, lost)
+		}
+		f := q.fire(behind, waiter) // and dies
+		w.wantFired(f, dibs.DecisionWaiting, dibs.ReasonRunning)
+		pass(lease / 2)
+		if _, err := w.store.RenewRun(w.t.Context(), holds.Ref(), lease); err != nil {
+			t.Fatal(err)
+		}
+		pass(lease/2 + time.Second)
+		swept, err := p.Sweep(w.t.Context())
+		if err != nil || len(swept) != 1 || swept[0].ID != lost.ID {
+			t.Fatalf("swept %+v, %v", swept, err)
+		}
+		w.wantTrigger(f.Trigger.ID, dibs.DecisionMissed, dibs.ReasonWaiterGone)
+	})
+}
+
 func TestRequestWithTheSameIdentityIsADuplicate(t *testing.T) {
 	inWorld(t, func(w *world) {
 		j := w.job("j", dibs.Allow, "")

@@ -64,6 +64,15 @@ func (d *desk) SlotRuns(ctx context.Context, job string, slot time.Time) ([]dibs
 	return list, err
 }
 
+// Requests lists the triggers of an identity. See [dibs.Desk].
+func (d *desk) Requests(ctx context.Context, job, externalID string) ([]dibs.Trigger, error) {
+	st, err := d.store.own("trigger_list", "job", "external_id")
+	if err != nil {
+		return nil, err
+	}
+	return d.store.triggers(ctx, d.tx.q(), st, Binds{"job": job, "external_id": externalID, "limit": mostSlotRuns})
+}
+
 // LastRun is the newest run of a job in a state. See [dibs.Desk].
 func (d *desk) LastRun(ctx context.Context, job string, state dibs.RunState) (*dibs.Run, error) {
 	conditions := []string{"job", "state"}
