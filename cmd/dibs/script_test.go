@@ -23,7 +23,7 @@ import (
 // TestMain makes this test program be dibs, and a program that embeds the
 // library, when a script asks for them.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"dibs": main, "billing": billing})
+	testscript.Main(tidy{m}, map[string]func(){"dibs": main, "billing": billing})
 }
 
 // billing is a program with a job written in Go.

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -197,15 +198,44 @@ func (w *world) starts() map[string]int {
 	return n
 }
 
-// buildBinary builds the real program once per test binary.
+// buildBinary is the path of the real program, which the first caller builds for
+// all tests of this test program.
 func buildBinary(t testing.TB) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "dibs")
-	build := exec.Command("go", "build", "-o", path, ".")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return path
+}
+
+// built builds the program once, into the folder of [tidy].
+var built = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(os.Getenv(binaryFolder), "dibs")
+	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// binaryFolder is the variable that names where the program is built.
+const binaryFolder = "DIBS_TEST_BINARY_FOLDER"
+
+// tidy gives the tests a folder for the program and removes it after them.
+type tidy struct{ *testing.M }
+
+// Run is called by the script tests' own main, in the test program alone.
+func (m tidy) Run() int {
+	dir, err := os.MkdirTemp("", "dibs-binary-")
+	if err == nil {
+		err = os.Setenv(binaryFolder, dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "make a folder for the program:", err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // a temporary folder at worst
+	return m.M.Run()
 }
 
 func splitLines(text string) []string { return strings.Split(text, "\n") }
