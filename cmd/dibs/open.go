@@ -35,9 +35,11 @@ func pool(ctx context.Context, db *sql.DB, conns int) error {
 	db.SetConnMaxIdleTime(time.Minute)
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout+time.Second)
 	defer cancel()
-	if err := db.PingContext(ctx); err != nil {
+	conn, err := db.Conn(ctx) // not a ping: whoever has connected was answered
+	if err != nil {
 		_ = db.Close()
 		return fmt.Errorf("%w: %w", dibs.ErrUnavailable, err)
 	}
+	_ = conn.Close() // back to the pool
 	return nil
 }

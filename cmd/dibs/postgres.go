@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"database/sql"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -37,9 +38,17 @@ func openPostgres(ctx context.Context, d cli.Database) (cli.Store, error) {
 	if _, given := config.RuntimeParams["application_name"]; !given {
 		config.RuntimeParams["application_name"] = "dibs"
 	}
-	db := stdlib.OpenDB(*config)
+	db := stdlib.OpenDB(*config, stdlib.OptionShouldPing(idleLong))
 	if err := pool(ctx, db, d.Conns); err != nil {
 		return nil, err
 	}
 	return postgresStore{postgres.Open(postgres.Config{DB: db, Installation: d.Installation}), db}, nil
+}
+
+// idleLong tells whether a connection has been idle for so long that it should
+// prove that it is alive, as the driver would by itself. The driver counts from
+// the connection's last use by the pool, and for a new one from the year one;
+// that one is believed.
+func idleLong(_ context.Context, p stdlib.ShouldPingParams) bool {
+	return p.IdleDuration > time.Second && p.IdleDuration < 365*24*time.Hour
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/dibs-run/dibs"
@@ -35,6 +37,12 @@ type desk struct {
 	lock   string
 	holder *dibs.Run
 	now    time.Time
+	// locked is the lock's run as it was read and locked, until a run is written.
+	locked *dibs.Run
+	// waiting is the line as it was read together with the time, and lined that
+	// no trigger was written since.
+	waiting []dibs.Trigger
+	lined   bool
 }
 
 func (d *desk) open(ctx context.Context) error {
@@ -50,9 +58,22 @@ func (d *desk) open(ctx context.Context) error {
 		return err
 	}
 	if len(runs) > 0 {
-		d.holder = &runs[0]
+		held := runs[0]
+		d.holder, d.locked = &runs[0], &held
 	}
-	d.now, err = d.store.now(ctx, d.tx.q())
+	return d.line(ctx)
+}
+
+// line reads the time and, in the same round trip, the waiting triggers. It is a
+// statement of its own: the time must be read after the run was locked, and
+// what a statement selects is not read after it has locked.
+func (d *desk) line(ctx context.Context) error {
+	st, err := d.store.own("lock_line")
+	if err != nil {
+		return err
+	}
+	d.waiting, err = d.store.timedTriggers(ctx, d.tx.q(), st, Binds{"lock": d.lock}, &d.now)
+	d.lined = err == nil
 	return err
 }
 
@@ -61,6 +82,9 @@ func (d *desk) exec(ctx context.Context, name string, b Binds) (int64, error) {
 	st, err := d.store.own(name)
 	if err != nil {
 		return 0, err
+	}
+	if strings.HasPrefix(name, "run_") {
+		d.locked = nil
 	}
 	return d.tx.Exec(ctx, st, b)
 }
@@ -82,11 +106,13 @@ func (d *desk) Job(ctx context.Context, name string) (dibs.JobState, error) {
 
 // Waiting lists the lock's waiting triggers, oldest first.
 func (d *desk) Waiting(ctx context.Context) ([]dibs.Trigger, error) {
-	st, err := d.store.own("trigger_waiting")
-	if err != nil {
-		return nil, err
+	if d.lined {
+		return slices.Clone(d.waiting), nil
 	}
-	return d.store.triggers(ctx, d.tx.q(), st, Binds{"lock": d.lock})
+	now := d.now // a decision has one time
+	err := d.line(ctx)
+	d.now = now
+	return slices.Clone(d.waiting), err
 }
 
 // Owner is the trigger that decided a slot of a job or, when slot is zero, the
@@ -130,6 +156,7 @@ func (d *desk) PutTrigger(ctx context.Context, t dibs.Trigger) error {
 	if t.DecidedAt.IsZero() && t.Decision != dibs.DecisionWaiting {
 		t.DecidedAt = d.now
 	}
+	d.lined = false
 	if err := d.store.putTrigger(ctx, d.tx, t); err != nil {
 		return fmt.Errorf("write trigger %s: %w", t.ID, err)
 	}

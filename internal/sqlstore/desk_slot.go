@@ -11,6 +11,9 @@ import (
 
 // Run reads one run, locked for this decision.
 func (d *desk) Run(ctx context.Context, id string) (dibs.Run, error) {
+	if d.locked != nil && d.locked.ID == id {
+		return *d.locked, nil
+	}
 	list, err := d.list(ctx, Binds{"id": id, "limit": 1}, "id", "locked")
 	switch {
 	case err != nil:

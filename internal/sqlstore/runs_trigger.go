@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/dibs-run/dibs"
 )
@@ -16,15 +17,44 @@ func (s *Store) triggers(ctx context.Context, q querier, st Statement, b Binds) 
 	var list []dibs.Trigger
 	err := query(ctx, q, st, b, func(rows *sql.Rows) error {
 		var t dibs.Trigger
-		err := rows.Scan(into(&t.ID), into(&t.Job), into(&t.Lock), into(&t.Origin), timeInto{&t.Slot},
-			into(&t.ExternalID), into(&t.Key), into(&t.Decision), into(&t.Reason), into(&t.Detail), into(&t.RunID),
-			into(&t.BlockingRun), into(&t.BlockingHolder), timeInto{&t.BlockingUntil}, timesInto{&t.Covered},
-			&t.OwnsSlot, into(&t.Executor), timeInto{&t.WaiterUntil}, into(&t.By), into(&t.Why),
-			timeInto{&t.CreatedAt}, timeInto{&t.DecidedAt}, timeInto{&t.WaitingSince}, &t.Folds, &t.Missed)
+		err := rows.Scan(triggerFields(&t)...)
 		list = append(list, t)
 		return err
 	})
 	return list, err
+}
+
+// timedTriggers reads triggers by a statement whose columns are the time and
+// trigger_columns. Without a trigger it answers with one row that has the time
+// alone. Of several rows the first one's time counts.
+func (s *Store) timedTriggers(ctx context.Context, q querier, st Statement, b Binds, now *time.Time) ([]dibs.Trigger, error) {
+	var list []dibs.Trigger
+	read := false
+	err := query(ctx, q, st, b, func(rows *sql.Rows) error {
+		var t dibs.Trigger
+		var at time.Time
+		err := rows.Scan(append([]any{timeInto{&at}}, triggerFields(&t)...)...)
+		if !read {
+			*now, read = at, true
+		}
+		if t.ID != "" {
+			list = append(list, t)
+		}
+		return err
+	})
+	if err == nil && !read {
+		err = fmt.Errorf("%s: no row with the time", st.Name)
+	}
+	return list, err
+}
+
+// triggerFields are where trigger_columns go.
+func triggerFields(t *dibs.Trigger) []any {
+	return []any{into(&t.ID), into(&t.Job), into(&t.Lock), into(&t.Origin), timeInto{&t.Slot},
+		into(&t.ExternalID), into(&t.Key), into(&t.Decision), into(&t.Reason), into(&t.Detail), into(&t.RunID),
+		into(&t.BlockingRun), into(&t.BlockingHolder), timeInto{&t.BlockingUntil}, timesInto{&t.Covered},
+		&t.OwnsSlot, into(&t.Executor), timeInto{&t.WaiterUntil}, into(&t.By), into(&t.Why),
+		timeInto{&t.CreatedAt}, timeInto{&t.DecidedAt}, timeInto{&t.WaitingSince}, &t.Folds, countInto{&t.Missed}}
 }
 
 // Trigger reads one trigger by its full ID, or [dibs.ErrNotFound].

@@ -57,6 +57,16 @@ func (d timeInto) Scan(src any) error {
 	return nil
 }
 
+// countInto scans a number; NULL is 0.
+type countInto struct{ n *int64 }
+
+// Scan implements sql.Scanner.
+func (c countInto) Scan(src any) error {
+	n, _, err := integer(src)
+	*c.n = n
+	return err
+}
+
 // durationInto scans microseconds.
 type durationInto struct{ d *time.Duration }
 
