@@ -44,6 +44,9 @@ type Runs interface {
 	// unpausing re-anchors its schedule. The act is recorded with it.
 	// [ErrNotFound]: the job was never registered.
 	SetPaused(ctx context.Context, job string, until time.Time, act AuditRecord) error
+	// RetireJob records that a job is not defined any more, until it is
+	// registered again. A job that is not there is none.
+	RetireJob(ctx context.Context, name string) error
 	// Now is the database's time.
 	Now(ctx context.Context) (time.Time, error)
 }
@@ -140,6 +143,9 @@ type JobState struct {
 	PausedBy  string    `json:"paused_by,omitempty"`
 	LastSlot  time.Time `json:"last_slot,omitzero"`
 	Reference time.Time `json:"reference,omitzero"`
+	// RetiredAt is when a server found the job gone from its definitions; zero
+	// while somebody defines it.
+	RetiredAt time.Time `json:"retired_at,omitzero"`
 }
 
 // RunFilter selects runs, newest first.

@@ -66,7 +66,9 @@ func (g *gathering) all(ctx context.Context, waiting []dibs.Trigger) error {
 		return err
 	}
 	g.waiting(waiting)
-	if !g.status.Defined && (g.file != nil || len(g.app.program.Jobs) > 0) {
+	if s := g.status.State; s != nil && !s.RetiredAt.IsZero() && !g.status.Defined {
+		g.remark("retired", well, "", "retired %s: no longer in the definitions of its server, and fires no more", g.at(s.RetiredAt, g.status.Job))
+	} else if !g.status.Defined && (g.file != nil || len(g.app.program.Jobs) > 0) {
 		g.remark("undefined", well, "", "not defined here: another program or a wrapper runs it")
 	}
 	return nil

@@ -200,7 +200,23 @@ func (s *Server) open(ctx context.Context) (release func(), states map[string]di
 		release()
 		return nil, nil, err
 	}
+	s.reportUndefined(ctx, states)
 	return release, states, nil
+}
+
+// reportUndefined says which jobs of the database nobody fires here: another
+// program may, or they were left out of the file.
+func (s *Server) reportUndefined(ctx context.Context, states map[string]dibs.JobState) {
+	r := s.runner.Load()
+	var names []string
+	for name, state := range states {
+		if _, defined := r.jobs[name]; !defined && state.RetiredAt.IsZero() {
+			names = append(names, name)
+		}
+	}
+	if slices.Sort(names); len(names) > 0 {
+		s.log.InfoContext(ctx, "the database has jobs that are not defined here: nobody fires them here", "jobs", names)
+	}
 }
 
 // register tells the database of every job that it does not know as it is,
@@ -212,7 +228,7 @@ func (s *Server) register(ctx context.Context, r *Runner) (map[string]dibs.JobSt
 	}
 	var records []dibs.JobRecord
 	for _, name := range r.order {
-		if j := r.jobs[name]; states[j.Name].Definition != j.hash {
+		if j := r.jobs[name]; states[j.Name].Definition != j.hash || !states[j.Name].RetiredAt.IsZero() {
 			records = append(records, dibs.JobRecord{Name: j.Name, Hash: j.hash, Text: j.text})
 		}
 	}

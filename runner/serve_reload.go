@@ -69,7 +69,10 @@ func (s *Server) Reload(ctx context.Context, jobs []dibs.Job) (Changes, error) {
 			if n > 0 {
 				s.log.InfoContext(ctx, "triggers of a job that is no longer defined were dropped", "job", j.Name, "triggers", n)
 			}
-			return err
+			if err != nil {
+				return err
+			}
+			return s.store.RetireJob(ctx, j.Name)
 		})
 		faults = append(faults, err)
 	}

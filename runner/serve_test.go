@@ -221,6 +221,7 @@ func TestServeReloads(t *testing.T) {
 			t.Errorf("a job that is no longer defined ran %d times more", n-ran)
 		}
 		w.want("0", "SELECT count(*) FROM dibs_triggers WHERE job = 'gone' AND decision = 'waiting'")
+		w.want("gone", "SELECT group_concat(name) FROM dibs_jobs WHERE retired_at IS NOT NULL")
 		if c.count("kept") != 3 || c.count("fresh") != 2 || c.count("edited") < 12 {
 			t.Errorf("ran %v", c.of)
 		}

@@ -59,7 +59,9 @@ func (s *Store) unregistered(ctx context.Context, jobs []dibs.JobRecord) ([]dibs
 		return nil, err
 	}
 	for _, j := range states {
-		known[j.Name] = j.Definition
+		if j.RetiredAt.IsZero() {
+			known[j.Name] = j.Definition
+		}
 	}
 	var missing []dibs.JobRecord
 	for _, j := range jobs {
@@ -141,11 +143,23 @@ func (s *Store) jobs(ctx context.Context, q querier, name string) ([]dibs.JobSta
 	err = query(ctx, q, st, Binds{"name": name}, func(rows *sql.Rows) error {
 		var j dibs.JobState
 		err := rows.Scan(into(&j.Name), into(&j.Definition), timeInto{&j.PausedUntil}, &j.Paused,
-			into(&j.PausedWhy), into(&j.PausedBy), timeInto{&j.LastSlot}, timeInto{&j.Reference})
+			into(&j.PausedWhy), into(&j.PausedBy), timeInto{&j.LastSlot}, timeInto{&j.Reference}, timeInto{&j.RetiredAt})
 		states = append(states, j)
 		return err
 	})
 	return states, err
+}
+
+// RetireJob records that a job is not defined any more. See [dibs.Runs].
+func (s *Store) RetireJob(ctx context.Context, name string) error {
+	st, err := s.own("job_retire")
+	if err != nil {
+		return err
+	}
+	return s.InTx(ctx, fmt.Sprintf("retire job %q", name), func(ctx context.Context, tx *Tx) error {
+		_, err := tx.Exec(ctx, st, Binds{"name": name})
+		return err
+	})
 }
 
 // Forever is the end of a pause without an end.

@@ -1,7 +1,8 @@
--- Only a definition not seen before re-anchors the schedule.
+-- Only a definition not seen before, or one that was retired, re-anchors the
+-- schedule.
 INSERT INTO {schema}dibs_jobs (name, definition, registered_at, reference)
 VALUES (:name, :hash, {clock}, {clock})
 ON CONFLICT (name) DO UPDATE SET
     definition = excluded.definition,
     retired_at = NULL,
-    reference = CASE WHEN :fresh THEN excluded.reference ELSE dibs_jobs.reference END
+    reference = CASE WHEN :fresh OR retired_at IS NOT NULL THEN excluded.reference ELSE dibs_jobs.reference END
