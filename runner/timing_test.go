@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/dibs-run/dibs"
 )
@@ -50,13 +51,56 @@ func TestCaseB07DeadlineIsTheSmallerOfBothClocks(t *testing.T) {
 	if got := d.left(sent); got != 48*time.Second {
 		t.Fatalf("at the send: %s left, want 48s", got)
 	}
-	// The host slept for ten minutes: the monotonic clock says five seconds.
-	slept := sent.Add(5 * time.Second)
-	wall := time.Date(sent.Year(), sent.Month(), sent.Day(), sent.Hour(), sent.Minute()+10, sent.Second(), sent.Nanosecond(), sent.Location())
-	if d.monotonic(slept) <= 0 {
+	now := slept(sent.Add(5*time.Second), 10*time.Minute)
+	if got := now.Sub(sent); got != 5*time.Second {
+		t.Fatalf("the monotonic clock says %s, want 5s", got)
+	}
+	if d.monotonic(now) <= 0 {
 		t.Error("the monotonic clock alone has not passed the deadline")
 	}
-	if d.wall(wall) > 0 {
+	if d.wall(now) > 0 || d.left(now) > 0 {
 		t.Error("the wall clock has passed the deadline")
+	}
+}
+
+// slept is what a process reads as now after its host slept: the wall clock has
+// gone on by d, the monotonic one stood still.
+func slept(now time.Time, d time.Duration) time.Time {
+	const nanoBits = 30 // below the seconds in the first word of a reading with both clocks
+	*(*uint64)(unsafe.Pointer(&now)) += uint64(d/time.Second) << nanoBits
+	return now
+}
+
+// TestCaseB07WakeProvesBeforeAnythingElse: when only the wall clock has passed a
+// deadline, nothing is given up and nothing new is started: the heartbeat asks
+// first.
+func TestCaseB07WakeProvesBeforeAnythingElse(t *testing.T) {
+	sent := time.Now()
+	d := deadlineFrom(sent, 60*time.Second, 12*time.Second)
+	for name, tt := range map[string]struct {
+		run, item deadline
+		now       time.Time
+		asks      bool
+	}{
+		"awake":             {d, d, sent.Add(5 * time.Second), false},
+		"slept":             {d, d, slept(sent.Add(5*time.Second), 10*time.Minute), true},
+		"only the item's":   {deadlineFrom(sent, time.Hour, 0), d, slept(sent.Add(5*time.Second), 10*time.Minute), true},
+		"slept for a blink": {d, d, slept(sent.Add(5*time.Second), time.Second), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			it := &inHand{held: dibs.Held{Key: dibs.Key{"a"}}, stage: running, until: tt.item,
+				cancel: func(err error) { t.Errorf("the handler was cancelled: %v", err) }}
+			s := &shift{nudge: make(chan struct{}, 1), wake: make(chan struct{}, 1), moved: make(chan struct{}, 1),
+				believe: tt.run, hand: map[string]*inHand{"a": it}, job: &job{}}
+			s.watch(tt.now)
+			if asked := len(s.nudge) == 1; asked != tt.asks || s.lost || it.stage != running {
+				t.Errorf("asked: %t, want %t; lost: %t", asked, tt.asks, s.lost)
+			}
+		})
+	}
+	asleep := &inHand{stage: queued, until: deadline{slept(d.at, -10*time.Minute)}} // as seen after the sleep
+	s := &shift{nudge: make(chan struct{}, 1), queue: []*inHand{asleep}, job: &job{}}
+	if unit := s.nextUnit(); len(unit) != 0 || len(s.nudge) != 1 || len(s.queue) != 1 {
+		t.Errorf("%d items were started before their lease was proved", len(unit))
 	}
 }
