@@ -60,7 +60,45 @@ func CaseB02(t *testing.T, c Config) {
 			}
 			return nil
 		})
+		movedOn(b)
 	})
+}
+
+// movedOn lets orphaned rows move on in the application's own transaction while a
+// sweep that has perhaps seen them waits for it.
+func movedOn(b *bundle) {
+	b.full(5)
+	b.orphans() // 1 to 4
+	tx, err := b.f.DB.BeginTx(b.Context(), nil)
+	b.must("begin", err)
+	for _, change := range []string{
+		"status = 'IDLE', claimable_at = " + b.sql.Shift(b.sql.Now, lease) + ", last_error = 'done by hand' WHERE id = 1",
+		"claim_token = 'other/1', fence = 9, claimable_at = " + b.sql.Shift(b.sql.Now, 2*lease) + ", started_at = " + b.sql.Now + " WHERE id IN (2, 3)",
+		"status = 'DONE' WHERE id = 4",
+	} {
+		_, err := tx.ExecContext(b.Context(), "UPDATE "+b.table+" SET "+change)
+		b.must(change, err)
+	}
+	var swept dibs.Swept
+	var failed error
+	var one sync.WaitGroup
+	one.Go(func() { swept, failed = b.claims.Sweep(b.Context(), lease) })
+	began := time.Now()
+	b.eventually("the sweep has had its time", func() bool { return time.Since(began) > 200*time.Millisecond })
+	b.must("commit", tx.Commit())
+	before := b.state()
+	one.Wait()
+	b.must("sweep", failed)
+	if swept != (dibs.Swept{}) {
+		b.Errorf("swept %+v although every row had moved on", swept)
+	}
+	again, err := b.claims.Sweep(b.Context(), lease)
+	if err != nil || again != (dibs.Swept{}) {
+		b.Errorf("swept again %+v, %v", again, err)
+	}
+	if diff := cmp.Diff(before, b.state()); diff != "" {
+		b.Errorf("rows that had moved on were rewritten:\n%s", diff)
+	}
 }
 
 // CaseB08 checks that a lease end is computed when the wait for a lock is over, by the
