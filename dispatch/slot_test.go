@@ -283,9 +283,9 @@ func TestSlotOfALostRunIsTakenOver(t *testing.T) {
 	})
 }
 
-// B41: a stored stamp in the future, as after a correction of the clock, does not
+// A stored stamp in the future, as after a correction of the clock, does not
 // stop the schedule, and is reported; nothing that ran runs again.
-func TestStampInTheFutureIsClampedAndReported(t *testing.T) {
+func TestCaseB41StampInTheFutureIsClampedAndReported(t *testing.T) {
 	inWorld(t, func(w *world) {
 		j := w.job("j", dibs.Skip, "0 * * * *")
 		p := w.process("p")

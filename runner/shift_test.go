@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -117,20 +118,46 @@ func TestAFailedRowIsNotTriedAgainInTheSameRun(t *testing.T) {
 }
 
 // Leases are renewed while handlers run longer than a lease.
-func TestRenewalKeepsALongRunAlive(t *testing.T) {
+// TestCaseB22LongRunIsNotRescued: liveness comes from heartbeats and not from age.
+// A handler works for 47 minutes under a lease of one; whoever else comes by
+// every 6 minutes takes nothing.
+func TestCaseB22LongRunIsNotRescued(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
+		starts := map[string]int{}
+		var mu sync.Mutex
 		slow := func(ctx context.Context, it dibs.Item) (dibs.Receipt, error) {
+			mu.Lock()
+			starts[it.Key.String()]++
+			mu.Unlock()
 			select {
-			case <-time.After(10 * time.Minute): // lease 60 s
+			case <-time.After(47 * time.Minute):
 				return dibs.Receipt{}, nil
 			case <-ctx.Done():
 				return dibs.Receipt{}, context.Cause(ctx)
 			}
 		}
-		w.tick(w.runner(w.job(slow, nil)))
+		ended := make(chan dibs.Report)
+		own := w.runner(w.job(slow, func(j *dibs.Job) { j.Concurrency = 3 }))
+		go func() { ended <- w.tick(own) }()
+		for range 7 {
+			pass(6 * time.Minute)
+			synctest.Wait()
+			if other := w.tick(w.runner(w.job(slow, nil))); other.Run == nil || other.Run.Counts.Selected != 0 {
+				t.Errorf("rescued from a live run: %s", other)
+			}
+		}
+		if report := <-ended; report.Run.State != dibs.RunSucceeded || report.Run.Counts.Completed != 3 {
+			t.Errorf("%s: %s", report.Run.State, report.Run.Counts)
+		}
+		for key, n := range starts {
+			if n != 1 {
+				t.Errorf("%s was started %d times", key, n)
+			}
+		}
+		w.want("3", "SELECT count(*) FROM account_config WHERE fence = 1 AND status = 'IDLE'")
 		w.want("3", "SELECT count(*) FROM dibs_outcomes WHERE outcome = 'completed'")
-		if n := len(w.seen(runner.EventRenewed)); n < 25 {
-			t.Errorf("%d renewals in 20 minutes", n)
+		if n := len(w.seen(runner.EventRenewed)); n < 60 {
+			t.Errorf("%d renewals in 47 minutes", n)
 		}
 	})
 }

@@ -25,16 +25,16 @@ func TestTimingDefaultsFollowTheLease(t *testing.T) {
 	}
 }
 
-func TestTimingRefusesWhatCannotFit(t *testing.T) {
+func TestCaseB22TimingRefusesWhatCannotFit(t *testing.T) {
 	for name, tt := range map[string]struct {
 		job  dibs.Job
 		want string
 	}{
-		"grace as long as the lease":              {dibs.Job{Lease: 10 * time.Second, Grace: 10 * time.Second}, "lengthen lease or shorten grace"},
-		"grace and beat together":                 {dibs.Job{Lease: 30 * time.Second, Grace: 19 * time.Second}, "cannot hold"},
-		"no heartbeat and no limit":               {dibs.Job{Lease: time.Minute, NoHeartbeat: true}, "time limit"},
-		"B22: no heartbeat, a limit past the end": {dibs.Job{Lease: 6 * time.Minute, NoHeartbeat: true, Timeout: 9 * time.Minute}, "does not fit"},
-		"negative": {dibs.Job{Lease: -time.Second}, "negative"},
+		"grace as long as the lease":         {dibs.Job{Lease: 10 * time.Second, Grace: 10 * time.Second}, "lengthen lease or shorten grace"},
+		"grace and beat together":            {dibs.Job{Lease: 30 * time.Second, Grace: 19 * time.Second}, "cannot hold"},
+		"no heartbeat and no limit":          {dibs.Job{Lease: time.Minute, NoHeartbeat: true}, "time limit"},
+		"no heartbeat, a limit past the end": {dibs.Job{Lease: 6 * time.Minute, NoHeartbeat: true, Timeout: 9 * time.Minute}, "does not fit"},
+		"negative":                           {dibs.Job{Lease: -time.Second}, "negative"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := timingOf(&tt.job)
