@@ -1,6 +1,11 @@
 package dispatch_test
 
 import (
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/dibs-run/dibs"
@@ -9,11 +14,14 @@ import (
 // check looks at the whole history of every job.
 func (s *simulation) check() {
 	var slots, missed int64
+	digest := fnv.New64a()
 	for _, j := range s.jobs {
-		a, b := s.checkJob(j)
+		h := s.read(j)
+		a, b := s.checkJob(j, h)
 		slots, missed = slots+a, missed+b
+		h.sum(digest, j.Name)
 	}
-	s.w.t.Logf("%d requests, %d slots decided, %d of them missed", s.decided, slots, missed)
+	s.w.t.Logf("%d requests, %d slots decided, %d of them missed, digest %016x", s.decided, slots, missed, digest.Sum64())
 	if slots == 0 {
 		s.w.t.Error("nothing was decided")
 	}
@@ -25,6 +33,19 @@ type history struct {
 	missed []dibs.Trigger
 	runs   map[int64][]dibs.Run
 	last   time.Time
+}
+
+// sum adds what was decided about each slot, and how its runs ended.
+func (h history) sum(to hash.Hash, job string) {
+	for _, slot := range slices.Sorted(maps.Keys(h.owned)) {
+		t := h.owned[slot]
+		_, _ = fmt.Fprintln(to, job, slot, t.Decision, t.Reason, t.DecidedAt.UnixMicro()) // never fails
+	}
+	for _, slot := range slices.Sorted(maps.Keys(h.runs)) {
+		for _, r := range h.runs[slot] {
+			_, _ = fmt.Fprintln(to, job, slot, r.State, r.Reason, r.StartedAt.UnixMicro())
+		}
+	}
 }
 
 func (s *simulation) read(j *simJob) history {
@@ -63,8 +84,8 @@ func (s *simulation) read(j *simJob) history {
 }
 
 // checkJob walks the slots of each era and compares.
-func (s *simulation) checkJob(j *simJob) (slots, missed int64) {
-	t, h := s.w.t, s.read(j)
+func (s *simulation) checkJob(j *simJob, h history) (slots, missed int64) {
+	t := s.w.t
 	for i, e := range j.eras {
 		end := s.end
 		if i+1 < len(j.eras) {

@@ -18,11 +18,19 @@ import (
 // edits, lost runs, one to five daemons and outside ticks. Each due slot gets
 // exactly one decision, none runs twice, none is lost without a missed row. The
 // ordinary test plays some days around the changes of the clock; make soak plays
-// years. A seed reproduces: DIBS_SEED=7.
+// a year. A seed reproduces, which the digest of the history shows: DIBS_SEED=7,
+// and DIBS_DAYS=30 for another length.
 func TestRandomSimulationDecidesEachSlotOnce(t *testing.T) {
 	seed, days := uint64(time.Now().UnixNano()), 3
 	if os.Getenv("DIBS_SOAK") != "" {
 		days = 365
+	}
+	if text := os.Getenv("DIBS_DAYS"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n <= 0 {
+			t.Fatalf("DIBS_DAYS: %q is no positive number, %v", text, err)
+		}
+		days = n
 	}
 	if text := os.Getenv("DIBS_SEED"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 64)
