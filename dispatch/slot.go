@@ -26,6 +26,9 @@ func (f *firing) slots(ctx context.Context, t dibs.Trigger) error {
 	if reference.Before(oldest()) {
 		reference = time.Time{}
 	}
+	if over := f.state.PausedUntil; !f.state.Paused && over.After(reference) {
+		reference = over // the pause ended by itself, which is unpausing too
+	}
 	if f.r.Slots == DueSlot && !slot.After(reference) && slot.After(f.state.LastSlot) {
 		return nil
 	}

@@ -229,6 +229,29 @@ func TestCaseB56EditingAScheduleFiresNothing(t *testing.T) {
 	})
 }
 
+// A pause that ends by itself is as good as one that is ended: what passed
+// meanwhile, with nobody there to skip it, is not caught up.
+func TestPauseThatEndsByItselfCatchesNothingUp(t *testing.T) {
+	inWorld(t, func(w *world) {
+		j := w.job("j", dibs.Skip, "0 * * * *")
+		p := w.process("p")
+		until(at(1, 1, 0, 1))
+		p.end(p.fire(j, dueSlot).Run, nil)
+		act := dibs.AuditRecord{By: "ops", What: "pause", Job: "j"}
+		if err := w.store.SetPaused(w.t.Context(), "j", at(1, 4, 30, 0), act); err != nil {
+			t.Fatal(err)
+		}
+		until(at(1, 4, 45, 0)) // every scheduler was down
+		if f := p.fire(j, dueSlot); f.Run != nil || f.Trigger.Decision != "" {
+			t.Errorf("after the pause: %+v", f.Trigger)
+		}
+		until(at(1, 5, 0, 1))
+		if f := p.fire(j, dueSlot); f.Run == nil || !f.Run.Slot.Equal(at(1, 5, 0, 0)) {
+			t.Errorf("the next slot: %+v", f.Trigger)
+		}
+	})
+}
+
 // B44: the schedule is registered by several processes, and several schedulers
 // fire it: one decision and one run for each slot.
 func TestCaseB44ScheduleRegisteredTwice(t *testing.T) {
