@@ -222,7 +222,7 @@ func (p *adopter) indexable(ctx context.Context) (string, error) {
 	if where == "" || !p.sql.Partial {
 		return "", nil
 	}
-	statements := p.store.dialect.Statements["adopt_probe"]
+	statements, _ := p.store.dialect.Statements.Text("adopt_probe")
 	kept, err := keepLines(statements, nil)
 	if err != nil {
 		return "", err

@@ -26,7 +26,7 @@ func (k *checker) shapes(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, open := k.store.dialect.Statements["table_sample"]; open {
+		if k.store.dialect.Statements.Has("table_sample") {
 			k.mixed(c, found)
 			continue
 		}

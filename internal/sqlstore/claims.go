@@ -124,7 +124,7 @@ func (k compiler) one(into *Statement, name string, own Fragments) error {
 
 // optional is one for a statement that not every dialect has.
 func (k compiler) optional(into *Statement, name string, own Fragments) error {
-	if _, ok := k.c.store.dialect.Statements[name]; !ok {
+	if !k.c.store.dialect.Statements.Has(name) {
 		return nil
 	}
 	return k.one(into, name, own)
@@ -158,7 +158,7 @@ func (s *Store) checkpoint(ctx context.Context, tx *Tx, r dibs.RunRef, p dibs.Pr
 		live = n != 0
 		return err
 	})
-	if _, split := s.dialect.Statements["run_checkpoint_write"]; err != nil || !found || !split {
+	if err != nil || !found || !s.dialect.Statements.Has("run_checkpoint_write") {
 		return live, now, err
 	}
 	if st, err = s.own("run_checkpoint_write"); err != nil {

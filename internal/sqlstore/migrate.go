@@ -39,11 +39,12 @@ func (d *Dialect) migrations() ([]migration, error) {
 		if err != nil || number != len(list)+1 {
 			return nil, fmt.Errorf("schema file %s: want number %04d", n, len(list)+1)
 		}
-		oldest, err := oldestOf(d.Migrations[n])
+		text, _ := d.Migrations.Text(n)
+		oldest, err := oldestOf(text)
 		if err != nil {
 			return nil, fmt.Errorf("schema file %s: %w", n, err)
 		}
-		list = append(list, migration{number: number, name: n, text: d.Migrations[n], oldest: oldest})
+		list = append(list, migration{number: number, name: n, text: text, oldest: oldest})
 	}
 	return list, nil
 }
@@ -221,7 +222,8 @@ func (s *Store) putVersion(ctx context.Context, q querier, list []migration) err
 
 // script runs one schema file.
 func (s *Store) script(ctx context.Context, q querier, name string) error {
-	statements, err := s.split(s.dialect.Migrations[name])
+	file, _ := s.dialect.Migrations.Text(name)
+	statements, err := s.split(file)
 	if err != nil {
 		return fmt.Errorf("schema file %s: %w", name, err)
 	}
@@ -272,7 +274,8 @@ func (s *Store) PrintMigrations(w io.Writer) error {
 		names = append(names, m.name)
 	}
 	for _, n := range names {
-		text, err := fill(s.dialect.Migrations[n], Fragments{"schema": s.qualifier()})
+		file, _ := s.dialect.Migrations.Text(n)
+		text, err := fill(file, Fragments{"schema": s.qualifier()})
 		if err != nil {
 			return fmt.Errorf("schema file %s: %w", n, err)
 		}

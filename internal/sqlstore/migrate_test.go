@@ -28,7 +28,7 @@ func TestDialectsHaveTheSameStatements(t *testing.T) {
 	for _, d := range dialects() {
 		for _, n := range d.Statements.Names() {
 			if base, companion := strings.CutSuffix(n, "_write"); companion {
-				if _, ok := d.Statements[base]; !ok {
+				if !d.Statements.Has(base) {
 					t.Errorf("%s: %s is nobody's companion", d.Name, n)
 				}
 				continue
@@ -40,7 +40,7 @@ func TestDialectsHaveTheSameStatements(t *testing.T) {
 	delete(all, "table_sample")
 	for _, d := range dialects() {
 		for _, n := range slices.Sorted(maps.Keys(all)) {
-			if _, ok := d.Statements[n]; !ok {
+			if !d.Statements.Has(n) {
 				t.Errorf("%s has no statement %s", d.Name, n)
 			}
 		}
@@ -126,7 +126,7 @@ func TestManyMigrateAtOnce(t *testing.T) {
 func ahead(t testing.TB, kind, url, oldest string) *sqlstore.Store {
 	t.Helper()
 	d := dialects()[kind]
-	d.Migrations["0002_more"] = "-- oldest_compatible: " + oldest + "\nCREATE TABLE IF NOT EXISTS dibs_more (id INTEGER);\nCREATE TABLE IF NOT EXISTS dibs_still_more (id INTEGER);\n"
+	d.Migrations = d.Migrations.With("0002_more", "-- oldest_compatible: "+oldest+"\nCREATE TABLE IF NOT EXISTS dibs_more (id INTEGER);\nCREATE TABLE IF NOT EXISTS dibs_still_more (id INTEGER);\n")
 	return sqlstore.New(sqlstore.Config{DB: testdb.Open(t, url), Dialect: d})
 }
 

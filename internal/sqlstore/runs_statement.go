@@ -40,7 +40,8 @@ func (s *Store) fragments(conditions ...string) (Fragments, error) {
 		fr[c] = c
 	}
 	for _, part := range parts() {
-		text, err := keepLines(s.dialect.Statements[part], fr)
+		file, _ := s.dialect.Statements.Text(part)
+		text, err := keepLines(file, fr)
 		if err != nil {
 			return nil, err
 		}

@@ -3,7 +3,9 @@ package sqlstore
 import (
 	"fmt"
 	"io/fs"
-	"sort"
+	"maps"
+	"path"
+	"slices"
 	"strings"
 )
 
@@ -43,45 +45,61 @@ func (s Statement) args(b Binds) ([]any, error) {
 	return out, nil
 }
 
-// Files are a dialect's statement files by name, without ".sql".
-type Files map[string]string
-
-// LoadFiles reads every .sql file of a folder.
-func LoadFiles(fsys fs.FS, dir string) (Files, error) {
-	names, err := fs.Glob(fsys, dir+"/*.sql")
-	if err != nil {
-		return nil, fmt.Errorf("list statements: %w", err)
-	}
-	files := Files{}
-	for _, name := range names {
-		text, err := fs.ReadFile(fsys, name)
-		if err != nil {
-			return nil, fmt.Errorf("read statement: %w", err)
-		}
-		base := strings.TrimSuffix(name[strings.LastIndex(name, "/")+1:], ".sql")
-		files[base] = string(text)
-	}
-	return files, nil
+// Files are the .sql files of a folder, by name without ".sql". A file is read
+// when it is asked for: a short program needs a dozen of a hundred. The zero
+// value has no folder and no files.
+type Files struct {
+	fsys  fs.FS
+	dir   string
+	added map[string]string
 }
 
-// MustLoadFiles is LoadFiles for files that were embedded when the program was
-// built; it panics when they cannot be read.
-func MustLoadFiles(fsys fs.FS, dir string) Files {
-	files, err := LoadFiles(fsys, dir)
-	if err != nil {
-		panic(err)
+// FilesIn are the .sql files of a folder, which were embedded when the program
+// was built.
+func FilesIn(fsys fs.FS, dir string) Files { return Files{fsys: fsys, dir: dir} }
+
+// With is f and one file more.
+func (f Files) With(name, text string) Files {
+	added := maps.Clone(f.added)
+	if added == nil {
+		added = map[string]string{}
 	}
-	return files
+	added[name] = text
+	return Files{f.fsys, f.dir, added}
 }
 
-// Names lists the statements in order.
+// Text is one file's text, and whether there is such a file.
+func (f Files) Text(name string) (string, bool) {
+	if text, ok := f.added[name]; ok {
+		return text, true
+	}
+	if f.fsys == nil {
+		return "", false
+	}
+	text, err := fs.ReadFile(f.fsys, f.dir+"/"+name+".sql")
+	return string(text), err == nil
+}
+
+// Has tells whether there is such a file.
+func (f Files) Has(name string) bool {
+	_, ok := f.Text(name)
+	return ok
+}
+
+// Names lists the files in order.
 func (f Files) Names() []string {
-	names := make([]string, 0, len(f))
-	for n := range f {
-		names = append(names, n)
+	names := slices.Collect(maps.Keys(f.added))
+	if f.fsys == nil {
+		slices.Sort(names)
+		return names
 	}
-	sort.Strings(names)
-	return names
+	// The only error is a bad pattern, and this one is good.
+	found, _ := fs.Glob(f.fsys, f.dir+"/*.sql")
+	for _, n := range found {
+		names = append(names, strings.TrimSuffix(path.Base(n), ".sql"))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // Fragments are the texts that fill {name}. An entry with empty text counts as
@@ -90,7 +108,7 @@ type Fragments map[string]string
 
 // Compile fills the fragments of one statement and numbers its binds.
 func (d *Dialect) Compile(name string, fr Fragments) (Statement, error) {
-	text, ok := d.Statements[name]
+	text, ok := d.Statements.Text(name)
 	if !ok {
 		return Statement{}, fmt.Errorf("dialect %s has no statement %s", d.Name, name)
 	}

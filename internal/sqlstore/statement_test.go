@@ -7,7 +7,7 @@ import (
 )
 
 func testDialect(text string, numbered bool) *Dialect {
-	d := &Dialect{Name: "test", Statements: Files{"s": text}, Placeholder: func(int) string { return "?" }, Numbered: numbered}
+	d := &Dialect{Name: "test", Statements: Files{}.With("s", text), Placeholder: func(int) string { return "?" }, Numbered: numbered}
 	if numbered {
 		d.Placeholder = func(n int) string { return "$" + strconv.Itoa(n) }
 	}
@@ -70,15 +70,15 @@ func TestFaultyStatementsAreNamed(t *testing.T) {
 func TestSchemaFilesAreNumberedWithoutGaps(t *testing.T) {
 	const head = "-- oldest_compatible: 1\n"
 	for what, files := range map[string]Files{
-		"a gap":      {"0001_a": head, "0003_b": head},
-		"no number":  {"first": head},
-		"no version": {"0001_a": "CREATE TABLE a ();"},
+		"a gap":      Files{}.With("0001_a", head).With("0003_b", head),
+		"no number":  Files{}.With("first", head),
+		"no version": Files{}.With("0001_a", "CREATE TABLE a ();"),
 	} {
 		if list, err := (&Dialect{Migrations: files}).migrations(); err == nil {
 			t.Errorf("%s was accepted: %v", what, list)
 		}
 	}
-	list, err := (&Dialect{Migrations: Files{"0000_meta": "", "0001_a": head, "0002_b": "-- oldest_compatible: 2\n"}}).migrations()
+	list, err := (&Dialect{Migrations: Files{}.With("0000_meta", "").With("0001_a", head).With("0002_b", "-- oldest_compatible: 2\n")}).migrations()
 	if err != nil || len(list) != 2 || list[1].oldest != 2 || list[1].number != 2 {
 		t.Errorf("read %+v, %v", list, err)
 	}

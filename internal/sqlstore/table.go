@@ -300,7 +300,7 @@ func (r *resolver) where() {
 
 // sample reads some values of a time column whose type leaves its form open.
 func (s *Store) sample(ctx context.Context, m *mapping, c Column) ([]string, error) {
-	if _, ok := s.dialect.Statements["table_sample"]; !ok {
+	if !s.dialect.Statements.Has("table_sample") {
 		return nil, nil
 	}
 	st, err := s.dialect.Compile("table_sample", Fragments{

@@ -57,8 +57,8 @@ func Open(c Config) *Store {
 func Dialect() *sqlstore.Dialect {
 	return &sqlstore.Dialect{
 		Name:        "mysql",
-		Statements:  sqlstore.MustLoadFiles(files, "query"),
-		Migrations:  sqlstore.MustLoadFiles(files, "schema"),
+		Statements:  sqlstore.FilesIn(files, "query"),
+		Migrations:  sqlstore.FilesIn(files, "schema"),
 		Quote:       func(ident string) string { return "`" + strings.ReplaceAll(ident, "`", "``") + "`" },
 		Placeholder: func(int) string { return "?" },
 		Classify:    classify,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/dibs-run/dibs/internal/sqlstore"
@@ -133,7 +134,11 @@ func emptyShape(name string, textual bool) string {
 	return "us"
 }
 
-var textTime = regexp.MustCompile(`^\d{4}-\d\d-\d\d([ T])\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?$`)
+// textTime is compiled when it is first needed: few programs look at values, and
+// all of them start.
+var textTime = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\d{4}-\d\d-\d\d([ T])\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?$`)
+})
 
 // shapeOf says in which shape a value "type:text" is written: a unit of
 // integers, or a strftime format. It is empty when the value does not tell.
@@ -155,7 +160,7 @@ func shapeOf(value string) (string, error) {
 	if kind == "text" && text == "" {
 		return "", nil
 	}
-	m := textTime.FindStringSubmatch(text)
+	m := textTime().FindStringSubmatch(text)
 	if kind != "text" || m == nil {
 		return "", fmt.Errorf("holds %q (%s), which is not a time that SQLite understands", text, kind)
 	}

@@ -53,8 +53,8 @@ func Open(c Config) *Store {
 func Dialect() *sqlstore.Dialect {
 	return &sqlstore.Dialect{
 		Name:             "sqlite",
-		Statements:       sqlstore.MustLoadFiles(files, "query"),
-		Migrations:       sqlstore.MustLoadFiles(files, "schema"),
+		Statements:       sqlstore.FilesIn(files, "query"),
+		Migrations:       sqlstore.FilesIn(files, "schema"),
 		Quote:            quote,
 		Placeholder:      func(n int) string { return "?" + strconv.Itoa(n) },
 		Numbered:         true,
