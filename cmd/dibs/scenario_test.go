@@ -142,7 +142,7 @@ func pausedPastItsLease(w *world) {
 	w.file("hold", 0o600, "")
 	paused := w.start("tick", "sync")
 	w.poll(func() bool { return len(w.starts()) == 2 }, func() string { return "handlers did not start" })
-	w.signal(paused, syscall.SIGSTOP)
+	w.pause(paused)
 	w.remove("hold") // its handlers finish while it sleeps
 	w.poll(func() bool {
 		out, code := w.run("tick", "sync")

@@ -178,6 +178,22 @@ func (w *world) signal(p *process, s syscall.Signal) {
 	}
 }
 
+// pause stops a process in its tracks, but not in the middle of a transaction:
+// on SQLite that would keep everybody from writing for as long as it sleeps.
+func (w *world) pause(p *process) {
+	w.t.Helper()
+	w.poll(func() bool {
+		w.signal(p, syscall.SIGSTOP)
+		ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Second)
+		defer cancel()
+		if _, err := w.db.ExecContext(ctx, "UPDATE dibs_meta SET value = value WHERE 1 = 0"); err == nil {
+			return true
+		}
+		w.signal(p, syscall.SIGCONT)
+		return false
+	}, func() string { return "it is never outside a transaction" })
+}
+
 // log is what the handlers have written.
 func (w *world) log() string {
 	text, err := os.ReadFile(filepath.Join(w.dir, "log"))

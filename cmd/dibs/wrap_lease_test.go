@@ -186,10 +186,10 @@ func oneMoreCoversAll(w *world) {
 // onlyTheNewest: under replace the running command is stopped in time, exits 75
 // and is on record as replaced.
 func onlyTheNewest(w *world) {
-	old := w.wrap("touch ready; sleep 100; true", "--overlap", "replace", "--lease", "4s", "--grace", "500ms")
+	old := w.wrap("touch ready; sleep 100; true", "--overlap", "replace", "--lease", "12s", "--grace", "500ms")
 	w.await("ready")
 	run := w.running()
-	if out, code := w.run(w.wrapped("echo newest", "--overlap", "replace", "--lease", "4s", "--grace", "500ms")...); code != 0 || out != "newest\n" {
+	if out, code := w.run(w.wrapped("echo newest", "--overlap", "replace", "--lease", "12s", "--grace", "500ms")...); code != 0 || out != "newest\n" {
 		w.t.Errorf("the newest: exit %d, %q", code, out)
 	}
 	w.wantCode(old, 75)
@@ -204,7 +204,7 @@ func wrapperPaused(w *world) {
 	paused := w.wrap("touch ready; sleep 100; true", "--lease", "3s", "--grace", "200ms")
 	w.await("ready")
 	run := w.running()
-	w.signal(paused, syscall.SIGSTOP)
+	w.pause(paused)
 	w.poll(func() bool {
 		out, code := w.run(w.wrapped("echo previous $DIBS_PREVIOUS")...)
 		if code != 0 {
