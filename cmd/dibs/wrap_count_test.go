@@ -20,11 +20,11 @@ import (
 //	before  read whose the tables are, begin, write the lock's row, read its run, the time with
 //	        the waiters, the job, insert the trigger, take the lock, insert the run, commit,
 //	        look how the former run ended
-//	after   begin, write the lock's row, read its run, the time with the waiters, end the run,
-//	        free the lock, commit
+//	after   begin, write the lock's row, read its run, the time with the waiters, end the run
+//	        and free the lock, commit
 const (
 	tripsBefore = 11
-	tripsAfter  = 7
+	tripsAfter  = 6
 )
 
 // TestWrapperMakesFewRoundTrips counts what a wrapper asks a server, at the

@@ -224,11 +224,16 @@ func (d *desk) EndRun(ctx context.Context, e dibs.RunEnd) error {
 		"error": text(tail(e.Error, mostText)), "output": text(tail(e.Output, mostText)),
 	}
 	b.counts(e.Counts)
+	b["lock"] = d.lock // where one statement ends the run and frees its lock
 	n, err := d.exec(ctx, "run_end", b)
 	if err == nil && n == 0 {
 		err = dibs.ErrStaleFence
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case d.store.dialect.OneStatementEnd:
+		d.freed(e.Run.ID)
+	default:
 		err = d.free(ctx, e.Run.ID)
 	}
 	if err != nil {
@@ -255,10 +260,17 @@ func (d *desk) MarkLost(ctx context.Context, r dibs.RunRef, reason dibs.Reason) 
 // free takes the lock from a run, if it has it.
 func (d *desk) free(ctx context.Context, run string) error {
 	_, err := d.exec(ctx, "lock_free", Binds{"lock": d.lock, "run": run})
-	if err == nil && d.holder != nil && d.holder.ID == run {
-		d.holder = nil
+	if err == nil {
+		d.freed(run)
 	}
 	return err
+}
+
+// freed notes that a run does not have the lock any more.
+func (d *desk) freed(run string) {
+	if d.holder != nil && d.holder.ID == run {
+		d.holder = nil
+	}
 }
 
 // Audit records a human act in the same transaction.

@@ -72,6 +72,8 @@ type Dialect struct {
 	Classify func(error) Class
 	// OneStatementSettle is true when settle also writes the outcome rows.
 	OneStatementSettle bool
+	// OneStatementEnd is true when run_end also frees the run's lock, :lock.
+	OneStatementEnd bool
 	// Columns writes the SQL around the columns of users' own tables.
 	Columns ColumnSQL
 	// Adopt makes a user's table claimable.

@@ -67,6 +67,7 @@ func Dialect() *sqlstore.Dialect {
 		Adopt:              adoption(),
 		Identity:           identity,
 		OneStatementSettle: true,
+		OneStatementEnd:    true,
 		Columns:            columns{},
 	}
 }
