@@ -72,7 +72,9 @@ func (s *shift) renewable() ([]*inHand, []dibs.Held, []dibs.EffectRef) {
 	items := make([]*inHand, 0, len(s.hand))
 	held := make([]dibs.Held, 0, len(s.hand))
 	for _, it := range s.hand {
-		if it.stage != gone && it.stage != settling {
+		// What is being settled is renewed too, since a settle may wait for a
+		// connection; but not where a renewal moves the very stamp that proves it.
+		if it.stage != gone && (it.stage != settling || !s.claims.TwoColumn()) {
 			items = append(items, it)
 			held = append(held, it.held)
 			if s.job.ledger {
@@ -117,7 +119,7 @@ func (s *shift) renewed(items []*inHand, got dibs.Renewed, sent time.Time) {
 	var lost []*inHand
 	for i, r := range got.Items {
 		it := items[i]
-		if it.stage == gone || it.stage == settling {
+		if it.stage == gone || it.stage == settling && r.EndsAt.IsZero() {
 			continue // its own write decides
 		}
 		if _, still := s.hand[handKey(it.held)]; !still {
