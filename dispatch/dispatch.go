@@ -120,6 +120,9 @@ type Worker struct {
 	Hash  string
 	Kind  dibs.RunKind
 	Lease time.Duration
+	// Lock is the lock of the trigger's job. A trigger that stands in another line,
+	// left by somebody who did not know, is moved there. Empty: it stands right.
+	Lock string
 	// Beside is true for a job that takes no lock.
 	Beside bool
 	// Recovers is what the run repairs, if it does.

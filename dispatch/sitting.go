@@ -194,6 +194,13 @@ func (s *sitting) grant(ctx context.Context, able Able) (granted, error) {
 			s.waiting = append(s.waiting, t)
 			continue
 		}
+		if here && w.Lock != "" && w.Lock != s.lock {
+			t.Lock, t.Folds = w.Lock, false
+			if err := s.desk.PutTrigger(ctx, t); err != nil {
+				return granted{}, err
+			}
+			continue
+		}
 		s.waiting = append(s.waiting, line[i+1:]...)
 		t.Reason = dibs.ReasonGranted
 		run, err := s.start(ctx, &t, w)

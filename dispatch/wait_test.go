@@ -299,6 +299,37 @@ func TestSweepOfARunBesideTheLockLooksAfterItsLine(t *testing.T) {
 	})
 }
 
+// Who leaves a trigger for another program's job does not know the job's lock: it
+// runs under that lock all the same.
+func TestTriggerInTheWrongLineIsMoved(t *testing.T) {
+	inWorld(t, func(w *world) {
+		j, other := w.job("j", dibs.Queue, ""), w.job("other", dibs.Skip, "")
+		j.Lock, other.Lock = "shared", "shared"
+		p := w.process("p")
+		holds := p.fire(other, nil).Run
+		id, err := dibs.NewTriggerID()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.store.AddTrigger(w.t.Context(), dibs.Trigger{ID: id, Job: "j", Origin: dibs.OriginManual, Reason: dibs.ReasonNobody}); err != nil {
+			t.Fatal(err)
+		}
+		mine := func(dibs.Trigger) (dispatch.Worker, bool) {
+			return dispatch.Worker{Hash: "h1", Lock: "shared", Kind: dibs.KindCommand, Lease: lease}, true
+		}
+		for _, lock := range []string{"j", "shared"} {
+			if f, err := p.Pump(w.t.Context(), lock, mine); err != nil || f.Run != nil {
+				t.Fatalf("lock %s: it ran beside the lock's holder: %+v, %v", lock, f.Run, err)
+			}
+		}
+		p.end(holds, nil)
+		f, err := p.Pump(w.t.Context(), "shared", mine)
+		if err != nil || f.Run == nil || f.Run.Lock != "shared" || f.For.ID != id {
+			t.Errorf("got %+v, %v", f, err)
+		}
+	})
+}
+
 func TestRequestWithTheSameIdentityIsADuplicate(t *testing.T) {
 	inWorld(t, func(w *world) {
 		j := w.job("j", dibs.Allow, "")

@@ -195,7 +195,7 @@ func (r *Runner) able(ctx context.Context) dispatch.Able {
 		if end, ok := ctx.Deadline(); ok && time.Until(end) < 2*j.timing.grace+time.Second {
 			return dispatch.Worker{}, false
 		}
-		return dispatch.Worker{Hash: j.hash, Kind: j.kind(), Lease: j.timing.lease, Beside: j.Overlap == dibs.Allow}, true
+		return dispatch.Worker{Hash: j.hash, Lock: dispatch.LockOf(&j.Job), Kind: j.kind(), Lease: j.timing.lease, Beside: j.Overlap == dibs.Allow}, true
 	}
 }
 

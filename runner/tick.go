@@ -78,6 +78,9 @@ func (r *Runner) Do(ctx context.Context, a Ask) (dibs.Report, error) {
 	}
 	defer release()
 
+	if err := r.gather(ctx, j, a); err != nil {
+		return dibs.Report{}, err
+	}
 	fired, err := r.fire(ctx, j, claims, a)
 	if err != nil {
 		return dibs.Report{}, err
@@ -224,4 +227,18 @@ func (s *shift) verdict(workErr error) dibs.RunEnd {
 		end.State = dibs.RunFailed
 	}
 	return end
+}
+
+// gather moves into the line of the job's lock what others, who did not know that
+// lock, have left under the job's own name. It starts nothing.
+func (r *Runner) gather(ctx context.Context, j *job, a Ask) error {
+	if !a.Due || dispatch.LockOf(&j.Job) == j.Name {
+		return nil
+	}
+	able := r.able(ctx)
+	_, err := r.dispatch.Pump(ctx, j.Name, func(t dibs.Trigger) (dispatch.Worker, bool) {
+		w, ok := able(t)
+		return w, ok && w.Lock != j.Name
+	})
+	return err
 }
