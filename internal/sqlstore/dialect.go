@@ -70,7 +70,8 @@ type Dialect struct {
 	BeginImmediate string
 	// Classify tells what an error means.
 	Classify func(error) Class
-	// OneStatementSettle is true when settle also writes the outcome rows.
+	// OneStatementSettle is true when settle also writes the outcome rows, and
+	// takes the fields that all items share as :same instead of in each item.
 	OneStatementSettle bool
 	// OneStatementEnd is true when run_end also frees the run's lock, :lock.
 	OneStatementEnd bool
