@@ -154,6 +154,7 @@ func (c *crm) repeat(args ...string) string {
 // after storing, or is away, and processes die at random points: after reconcile
 // and recover every action exists exactly once.
 func TestRandomFaultsEndExactlyOnce(t *testing.T) {
+	t.Parallel()
 	binary := buildBinary(t)
 	seeds := 1
 	if os.Getenv("DIBS_SOAK") != "" {
@@ -252,6 +253,7 @@ func (c *crm) exactlyOnce() {
 // Two people recover the same range at once, while a schedule is active: one
 // recovery runs at a time, the rest is refused by name, and nothing is sent twice.
 func TestTwoRecoveriesAtOnce(t *testing.T) {
+	t.Parallel()
 	binary := buildBinary(t)
 	testdb.All(t, func(t *testing.T, kind, url string) {
 		c := newCRM(t, kind, url, binary, 12, 7)
@@ -299,6 +301,7 @@ func TestTwoRecoveriesAtOnce(t *testing.T) {
 // A lookup that answers without end, or nonsense, settles nothing and is not read
 // to its end.
 func TestLookupsThatSayNothing(t *testing.T) {
+	t.Parallel()
 	binary := buildBinary(t)
 	testdb.All(t, func(t *testing.T, kind, url string) {
 		for name, reply := range map[string]func(w http.ResponseWriter){

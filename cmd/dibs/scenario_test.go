@@ -23,7 +23,7 @@ func TestAwkwardScenarios(t *testing.T) {
 	}{
 		{"two at the same instant", 20, "batch: 3\nconcurrency: 2", func(w *world) { manyAtOnce(w, 2) }},
 		{"fifty at the same instant", 60, "batch: 3\nconcurrency: 2", func(w *world) { manyAtOnce(w, 50) }},
-		{"killed in mid-batch", 6, "batch: 3\nlease: 3s", killedInMidBatch},
+		{"killed in mid-batch", 6, "batch: 3\nlease: 10s", killedInMidBatch},
 		{"one row throws", 12, "batch: 5", oneRowThrows},
 		{"manual trigger during a run", 4, "batch: 2\nconcurrency: 2", manualDuringRun},
 		{"paused past its lease", 2, "batch: 2\nconcurrency: 2\nlease: 3s", pausedPastItsLease},

@@ -125,6 +125,7 @@ func told(t *testing.T, messages <-chan string, want string) {
 // TestServeUnderSystemd: start, beats, a reload with a good and with a bad file,
 // and a stop during a run, as systemd sees them.
 func TestServeUnderSystemd(t *testing.T) {
+	t.Parallel()
 	binary := buildBinary(t)
 	w := newServed(t, "sqlite", testdb.SQLite(t), binary, `
 kept: {schedule: "@every 1s", handler: {shell: "echo kept $NOTIFY_SOCKET >> log"}}
@@ -188,6 +189,7 @@ slow: {schedule: "@every 1s", grace: 8s, handler: {shell: "echo slow >> log; sle
 
 // TestReadyMeansCanWrite: readyz follows the database, healthz does not.
 func TestReadyMeansCanWrite(t *testing.T) {
+	t.Parallel()
 	binary := buildBinary(t)
 	srv := testdb.StartPostgres(t, server.Config{})
 	w := newServed(t, "postgres", srv.URL(), binary, `
@@ -242,6 +244,7 @@ func (f *fleet) replace(i int) {
 // a database that is restarted twice, ticks and a crontab registered twice
 // beside them: each slot has one decision, and no slot ran twice.
 func TestServeSurvivesKillsSoak(t *testing.T) {
+	t.Parallel()
 	lasts := 25 * time.Second
 	if os.Getenv("DIBS_SOAK") != "" {
 		lasts = 2 * time.Minute

@@ -178,7 +178,7 @@ func TestCaseB05WrapperIsKilled(t *testing.T) {
 	t.Run("grandchild lives on", func(t *testing.T) {
 		t.Parallel()
 		w := newWrapWorld(t, "sqlite", testdb.SQLite(t), binary)
-		p := w.wrap("touch ready; sleep 100; true", "--lease", "4s")
+		p := w.wrap("touch ready; sleep 100; true", "--lease", "15s")
 		w.await("ready")
 		run := w.running()
 		w.signal(p, syscall.SIGKILL)
