@@ -21,9 +21,10 @@ type flush struct {
 // since a transaction of their own would cost more; and so do all of them where
 // the database has only one writer.
 func (s *shift) flushBeside(ctx context.Context) {
-	if s.flushing || s.claims.OneWriter() || 2*len(s.pending) < s.job.Batch {
+	if s.claims.OneWriter() || 2*len(s.pending) < s.job.Batch {
 		return
 	}
+	s.joinFlush(ctx) // the last one is nearly done; going along with the claim would take longer
 	settlements, items := s.settleNow()
 	s.flushing = true
 	go func() { s.flushed <- s.write(ctx, flush{items: items, settlements: settlements}, true) }()
