@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dibs-run/dibs"
+	"github.com/dibs-run/dibs/dispatch"
 )
 
 // define works out the text that stands for this version of the job in
@@ -27,7 +28,7 @@ func describe(j *job) string {
 	line("job", j.Name)
 	line("overlap", j.Overlap)
 	line("on_uncertain", j.OnUncertain)
-	line("lock", dispatchLock(j))
+	line("lock", dispatch.LockOf(&j.Job))
 	if t := j.table; t != nil {
 		line("table", t.String())
 		line("key", t.KeyColumns())
@@ -60,15 +61,6 @@ func describe(j *job) string {
 	line("retry", j.Retry)
 	return b.String()
 }
-
-func dispatchLock(j *job) string {
-	if j.Lock != "" {
-		return j.Lock
-	}
-	return j.Name
-}
-
-func trimmed(s string) string { return strings.TrimSpace(s) }
 
 // workID names the business action that an item stands for: the same in every
 // retry and replay of it. last is the cycle, or, where a row has none, what

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -239,7 +240,7 @@ func checkName(name string) error {
 				problem = "holds a control character"
 			}
 		}
-		if trimmed(name) != name {
+		if strings.TrimSpace(name) != name {
 			problem = "begins or ends with white space"
 		}
 	}

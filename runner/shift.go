@@ -10,6 +10,7 @@ import (
 
 	"github.com/dibs-run/dibs"
 	"github.com/dibs-run/dibs/dispatch"
+	"github.com/dibs-run/dibs/policy"
 )
 
 // stage is where an item in hand stands.
@@ -324,7 +325,7 @@ func minBackoff(j *job) time.Duration {
 	if j.Retry.Min > 0 {
 		return j.Retry.Min
 	}
-	return 30 * time.Second
+	return policy.DefaultMinBackoff
 }
 
 func (s *shift) countRemaining(ctx context.Context) {
